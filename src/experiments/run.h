@@ -1,0 +1,69 @@
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "tasks/task.h"
+#include "training/config.h"
+#include "training/evaluate.h"
+
+namespace lrnn::experiments {
+
+// One experiment: what `lrnn train CONFIG.yaml key=value …` reads.
+struct RunConfig {
+  int64_t seed = 42;
+  Section task;
+  model::ModelConfig model;
+  training::TrainConfig train;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("seed", seed, "of the initial weights and of the data");
+    visit("task", task, "{name, train: {length}, eval: {length, samples}, …}: see `lrnn tasks`");
+    visit("model", model, "the network");
+    visit("train", train, "how it is trained");
+  }
+};
+
+RunConfig read_config(const std::string& file, const std::vector<std::string>& overrides);
+// Every key with its value, the mixer's and the task's own included.
+YAML::Node resolve(const RunConfig& config);
+// The model with its initial weights: a pure function of the config.
+model::ModelPtr build(const RunConfig& config, const tasks::Task& task);
+
+// A finished or unfinished run, read from its folder (or from one checkpoint inside it).
+struct Run {
+  std::string folder;
+  RunConfig config;
+  tasks::TaskPtr task;
+  model::ModelPtr model;  // with the weights of the last checkpoint
+  int64_t step = 0;
+};
+Run open(const std::string& folder);
+
+// ------------------------------------------------------------------------------------- training
+
+struct Progress {
+  int64_t step = 0, steps = 0;
+  double loss = 0, accuracy = 0;           // of the training batches since the last report
+  double eval_accuracy = -1, eval_scaled = -1;  // last evaluation; -1: none yet
+  double steps_per_second = 0;
+};
+
+struct TrainOptions {
+  std::string out;                                // the run folder
+  bool resume = false;
+  std::function<void(const Progress&)> progress;  // called now and then
+  std::function<bool()> interrupted;              // true: finish the step, save, stop
+};
+
+struct TrainResult {
+  training::Evaluation evaluation;  // of the final weights
+  int64_t step = 0, skipped = 0;
+  bool interrupted = false;
+  double seconds = 0;
+};
+TrainResult train(const RunConfig& config, const TrainOptions& options);
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,65 @@
+#pragma once
+#include <torch/torch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace lrnn::mixers {
+
+using torch::Tensor;
+using State = std::vector<Tensor>;  // empty means "the beginning of time"
+
+// How the rows of x are arranged, and which of the results are wanted.
+struct Context {
+  Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
+                           // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
+  bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
+};
+
+// What a mixer reads. In the first block x depends on nothing but the token, so it is enough to
+// transform the few rows of a table and look the results up.
+struct Rows {
+  Tensor x;      // [B,T,D], or with `token` a table [vocabulary,D]
+  Tensor token;  // undefined, or int64 [B,T]
+
+  int64_t batch() const { return (token.defined() ? token : x).size(0); }
+  int64_t length() const { return (token.defined() ? token : x).size(1); }
+  // W x for every row [B,T,out], or for the rows `pick` (int64, any shape, indices into the
+  // flattened [B*T]; -1 gives zeros): pick's shape + [out].
+  Tensor through(const torch::nn::Linear& linear, const Tensor& pick = {}) const;
+};
+
+// A mixer maps x [B,T,width] to y [B,T,width], reading `state` and leaving the new one in it.
+// There is no separate step(): a step is a forward with T = 1. Promises, tested for every
+// registered mixer: y[:, :t] never depends on x[:, t:], feeding x whole or in pieces is the same,
+// and so is feeding it packed, as a table with tokens, or asking for the last position only.
+class Mixer : public torch::nn::Module {
+ public:
+  virtual Tensor forward(const Rows& x, State& state, const Context& context = {}) = 0;
+
+  // "chomsky": Xavier-uniform with `gain`; "fla": normal with deviation `std`.
+  struct Init {
+    std::string scheme = "chomsky";
+    double gain = 0.17677669529663687, std = 0.02;  // 2^-2.5
+  };
+  virtual void initialise(const Init& init) = 0;
+  // Names of own parameters that weight decay leaves alone.
+  virtual std::vector<std::string> undecayed() const { return {}; }
+  virtual int64_t state_size() const = 0;  // floats per sequence
+};
+using MixerPtr = std::shared_ptr<Mixer>;
+
+struct Entry {
+  const char *name, *about;
+  MixerPtr (*make)(int64_t width, const Section&);
+  YAML::Node (*resolve)(const Section&);  // every key with its value
+  std::string (*help)();
+};
+const std::vector<Entry>& all();
+const Entry& find(const Section& at);  // by at's key `name`
+MixerPtr make(int64_t width, const Section& at);
+
+}  // namespace lrnn::mixers

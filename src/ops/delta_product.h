@@ -1,0 +1,39 @@
+#pragma once
+#include <torch/types.h>
+
+#include <optional>
+
+// The delta product, the recurrence under DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with
+// the state S [K,V], for each token t:
+//
+//   S <- a_t S                                              a_t = exp(log_gate_t), 1 without a gate
+//   for j = 0 .. N-1:  S <- S + beta_tj k_tj (v_tj - S^T k_tj)^T
+//   o_t = scale S^T q_t
+//
+// With |k| = 1 the transition I - beta k k^T is a projection at beta = 1 and a reflection at
+// beta = 2, which is what lets it count modulo two. Gradients flow to every input, the initial
+// state included, and back from the final state.
+namespace lrnn::ops {
+
+struct DeltaProduct {
+  torch::Tensor q;                // [B,T,H,K]; undefined: no outputs are wanted, only the state
+  torch::Tensor k;                // [B,T,N,H,K]
+  torch::Tensor v;                // [B,T,N,H,V]
+  torch::Tensor beta;             // [B,T,N,H]
+  torch::Tensor log_gate;         // [B,T,H], or undefined for a gate of 1
+  torch::Tensor state;            // [B,H,K,V], or undefined for zeros
+  std::optional<double> scale;    // K^-1/2 by default
+  torch::Tensor cu_seqlens;       // int64 [S+1]: B = 1 and T holds S sequences end to end; the
+                                  // state is then [S,H,K,V]. Undefined: B sequences of length T
+};
+
+struct DeltaProductResult {
+  torch::Tensor o;      // [B,T,H,V]; undefined without q
+  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+};
+
+DeltaProductResult delta_product(const DeltaProduct& in);
+// The definition: the lines above in plain torch, any dtype, differentiated by torch itself.
+DeltaProductResult delta_product_definition(const DeltaProduct& in);
+
+}  // namespace lrnn::ops

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+
+namespace lrnn::tasks {
+
+enum class Split { kTrain, kEval };
+
+// One sequence. Nothing after the last position that carries loss is stored: all models are
+// causal, so it could not change the loss.
+struct Example {
+  std::vector<int64_t> input;   // token ids
+  std::vector<int64_t> target;  // same size; -1 where there is no loss
+  int64_t length = 0;           // the task's own notion of length (what `length:` in a config means)
+};
+
+// What counts as right.
+enum class Score {
+  kAnswer,  // one answer per sequence; scaled accuracy = (accuracy - chance) / (1 - chance)
+  kPrefix,  // an answer at every position; a prefix counts when all of it is right
+};
+
+// A task is a pure function from (seed, split, index) to an example: no state, no files, no order.
+// Example 7 of seed 1 is the same on every machine, whatever was drawn before it.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual int64_t vocabulary() const = 0;  // token ids are 0 .. vocabulary-1; logits cover all of them
+  virtual double chance() const = 0;       // accuracy of guessing
+  virtual Score score() const = 0;
+
+  // `length` replaces the range the config gives for the split.
+  virtual Example sample(uint64_t seed, Split split, uint64_t index, Range length) const = 0;
+  Example sample(uint64_t seed, Split split, uint64_t index) const {
+    return sample(seed, split, index, length(split));
+  }
+
+  // The words a person reads: one per token id.
+  virtual std::string word(int64_t token) const = 0;
+  // One line: the input in words, then "->", then the answer(s).
+  virtual std::string text(const Example& example) const;
+
+  Range length(Split split) const { return split == Split::kTrain ? train_length : eval_length; }
+  Range train_length, eval_length;
+  int64_t eval_samples = 8192;
+};
+using TaskPtr = std::shared_ptr<const Task>;
+
+// The keys every task has beside its own: {name, train: {length}, eval: {length, samples}}.
+struct Entry {
+  const char *name, *about;
+  TaskPtr (*make)(const Section&);
+  YAML::Node (*resolve)(const Section&);  // every key with its value
+  std::string (*help)();
+};
+const std::vector<Entry>& all();
+const Entry& find(const Section& at);  // by at's key `name`
+TaskPtr make(const Section& at);
+
+}  // namespace lrnn::tasks

@@ -1,0 +1,47 @@
+#pragma once
+#include "base/config.h"
+
+namespace lrnn::training {
+
+// How a model is trained. The defaults are those of the published state-tracking runs.
+struct TrainConfig {
+  int64_t steps = 20000, batch = 256, accumulate = 1;
+  double lr = 1e-3;
+  int64_t warmup = 2000;
+  std::string schedule = "cosine";
+  double lr_floor = 1e-3;
+  double weight_decay = 0;
+  std::vector<double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double clip = 0;
+  std::string precision = "float32";
+  std::string nonfinite = "stop";
+  int64_t eval_every = 200, checkpoint_every = 1000, log_every = 50, keep = 3;
+  int64_t threads = 0;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("steps", steps, "optimiser updates");
+    visit("batch", batch, "sequences per update");
+    visit("accumulate", accumulate, "the batch is worked through in this many parts");
+    visit("lr", lr, "largest learning rate");
+    visit("warmup", warmup, "updates over which the rate rises linearly from 0");
+    visit("schedule", schedule, "what the rate does after the warm-up", {"cosine", "constant"});
+    visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr");
+    visit("weight_decay", weight_decay, "decoupled decay (AdamW)");
+    visit("betas", betas, "AdamW's two averaging factors");
+    visit("eps", eps, "AdamW's epsilon");
+    visit("clip", clip, "largest norm of the gradient; 0: no clipping");
+    visit("precision", precision, "of the matrix products; weights are float32",
+          {"float32", "bfloat16"});
+    visit("nonfinite", nonfinite, "a loss or gradient that is not finite: end the run or skip the batch",
+          {"stop", "skip"});
+    visit("eval_every", eval_every, "updates between evaluations; 0: only at the end");
+    visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end");
+    visit("log_every", log_every, "updates between lines of metrics.jsonl");
+    visit("keep", keep, "checkpoints kept, beside the best");
+    visit("threads", threads, "CPU threads; 0: as many as the machine has, 1 for tiny models");
+  }
+  void check(const Section& at) const;
+};
+
+}  // namespace lrnn::training

@@ -1,0 +1,38 @@
+#pragma once
+#include <map>
+
+#include "model/model.h"
+#include "tasks/task.h"
+
+namespace lrnn::training {
+
+// Right and counted answers at one length.
+struct Tally {
+  int64_t right = 0, count = 0;
+  double accuracy() const { return count ? double(right) / double(count) : 0; }
+};
+
+// What a model scores on a set of examples. For Score::kAnswer `right` counts sequences whose one
+// answer is the argmax over all logits; for Score::kPrefix it counts sequences that are right at
+// every position, and tokens/prefix hold the other two numbers of the papers.
+struct Evaluation {
+  double loss = 0;                 // mean of the batch means
+  Tally sequences;                 // the number reported in tables
+  Tally tokens;                    // kPrefix: positions, BOS included
+  std::vector<double> prefix;      // kPrefix: share of sequences right up to and including position l
+  std::map<int64_t, Tally> by_length;  // Example::length -> sequences
+  double chance = 0;
+  double accuracy() const { return sequences.accuracy(); }
+  double scaled() const { return (accuracy() - chance) / (1 - chance); }
+};
+
+struct EvaluateOptions {
+  uint64_t seed = 0;
+  int64_t samples = 0;          // 0: the task's own number
+  Range length = {0, 0};        // {0,0}: the task's own range
+  int64_t batch = 256;
+  std::string precision = "float32";
+};
+Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options);
+
+}  // namespace lrnn::training
