@@ -83,7 +83,8 @@ void write_atomically(const std::string& path, const std::vector<std::string_vie
   }
   // Without this the rename itself may be lost in a power cut.
   File folder(folder_of(path), O_RDONLY | O_DIRECTORY);
-  if (!folder.is_open() || ::fsync(folder.fd()) != 0) fail("cannot sync the folder of", path, errno);
+  if (!folder.is_open() || ::fsync(folder.fd()) != 0)
+    fail("cannot sync the folder of", path, errno);
 }
 
 void write_atomically(const std::string& path, std::string_view bytes) {

@@ -57,8 +57,7 @@ TEST_F(AtomicFile, NamesTheFileAndTheReason) {
             "cannot write " + path("no/x") + ": No such file or directory");
   EXPECT_EQ(error_of([&] { read_file(path("y")); }),
             "cannot read " + path("y") + ": No such file or directory");
-  EXPECT_EQ(error_of([&] { read_file(folder_); }),
-            "cannot read " + folder_ + ": it is not a file");
+  EXPECT_EQ(error_of([&] { read_file(folder_); }), "cannot read " + folder_ + ": it is not a file");
   fs::create_directory(path("d"));
   EXPECT_EQ(error_of([&] { write_atomically(path("d"), "1"); }),
             "cannot replace " + path("d") + ": Is a directory");
@@ -86,8 +85,8 @@ TEST_F(AtomicFile, AFailedWriteLeavesTheOldFile) {
 
 TEST(Checksum, IsCrc32c) {
   EXPECT_EQ(crc32c(""), "00000000");
-  EXPECT_EQ(crc32c("123456789"), "e3069283");             // the check value of the standard
-  EXPECT_EQ(crc32c(std::string(32, '\0')), "8a9136aa");   // RFC 3720, B.4
+  EXPECT_EQ(crc32c("123456789"), "e3069283");            // the check value of the standard
+  EXPECT_EQ(crc32c(std::string(32, '\0')), "8a9136aa");  // RFC 3720, B.4
   EXPECT_EQ(crc32c(std::string(32, '\xff')), "62a8ab43");
 }
 
