@@ -2,8 +2,9 @@
 
 namespace lrnn::training {
 
-// Whether the matrix tiles (AMX) that the processor announces can be used. Some virtual machines
-// announce them, grant them and then kill the program at the first instruction.
+// Whether oneDNN can use the processor's matrix tiles (AMX). Some virtual machines announce tiles
+// but hide how large they are; oneDNN then leaves them unconfigured and the program dies of an
+// illegal instruction at the first bfloat16 product.
 bool tiles_work();
 
 }  // namespace lrnn::training
