@@ -7,13 +7,17 @@
 #include "training/tiles.h"
 
 namespace lrnn::training {
+namespace {
+
+// oneDNN decides once, before any product, which instructions it uses: so does this.
+[[maybe_unused]] const int kept_off_tiles =
+    tiles_work() ? 0 : ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", 0);
+
+}  // namespace
 
 Precision::Precision(const std::string& name)
     : on_(name == "bfloat16"), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
   if (!on_) return;
-  // oneDNN picks its bfloat16 kernels at first use and believes what the processor says of itself.
-  static const bool tiles = tiles_work();
-  if (!tiles) ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", 0);
   at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
   at::autocast::set_autocast_enabled(at::kCPU, true);
   at::autocast::increment_nesting();
