@@ -1,0 +1,48 @@
+# A thin front for CMake and Ninja. `make help` lists the targets.
+SHELL := bash
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+.DEFAULT_GOAL := build
+
+configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
+
+.PHONY: help setup python build test demo bench sanitize format install clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup:  ## find what is needed, install what is missing
+	@scripts/setup.sh
+
+python:  ## also a Python that can import torch, for using the ops from Python
+	@scripts/setup.sh python
+
+build: setup  ## the library build/liblrnn.so, the program build/lrnn and the tests
+	@$(call configure,release,build)
+	@ninja -C build -j $(JOBS)
+
+test: build  ## every test
+	@ctest --test-dir build --output-on-failure -j $(JOBS)
+
+demo: setup  ## train the twins and show why the sign matters
+	@$(call configure,release,build)
+	@ninja -C build -j $(JOBS) lrnn_program
+	@build/lrnn demo --out runs/demo
+
+bench: build  ## agree with the definitions, then time
+	@bench/run.sh build
+
+sanitize:  ## the tests under the address and undefined-behaviour sanitizers
+	@BUILD=build-sanitize scripts/setup.sh
+	@$(call configure,sanitize,build-sanitize)
+	@ninja -C build-sanitize -j $(JOBS)
+	@ctest --preset sanitize -j $(JOBS)
+
+format:  ## clang-format over our sources
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+install: build  ## binary, libraries, headers and CMake package under PREFIX
+	@cmake --install build --prefix "$(PREFIX)"
+
+clean:  ## remove the build folders
+	rm -rf build build-sanitize
