@@ -15,7 +15,7 @@ enum class Split { kTrain, kEval };
 struct Example {
   std::vector<int64_t> input;   // token ids
   std::vector<int64_t> target;  // same size; -1 where there is no loss
-  int64_t length = 0;           // the task's own notion of length (what `length:` in a config means)
+  int64_t length = 0;           // as the task counts it: what `length:` in a config means
 };
 
 // What counts as right.
@@ -29,7 +29,7 @@ enum class Score {
 class Task {
  public:
   virtual ~Task() = default;
-  virtual int64_t vocabulary() const = 0;  // token ids are 0 .. vocabulary-1; logits cover all of them
+  virtual int64_t vocabulary() const = 0;  // token ids are 0 .. vocabulary-1, all with a logit
   virtual double chance() const = 0;       // accuracy of guessing
   virtual Score score() const = 0;
 

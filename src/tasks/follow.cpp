@@ -1,0 +1,141 @@
+#include "tasks/follow.h"
+
+#include <algorithm>
+
+#include "tasks/keys.h"
+#include "tasks/shuffle.h"
+
+namespace lrnn::tasks {
+namespace {
+
+// Far apart, so that a stream plus a small number is never another stream.
+enum Stream : uint64_t {
+  kTrainStream = 0x1'0000'0000'0000,
+  kEvalStream = 0x2'0000'0000'0000,
+  kSetStream = 0x3'0000'0000'0000,    // the members of a fixed set
+  kEpochStream = 0x4'0000'0000'0000,  // their order in each epoch
+};
+
+Random stream(uint64_t seed, Split split, uint64_t index) {
+  return {seed, split == Split::kTrain ? kTrainStream : kEvalStream, index};
+}
+
+void expect_length(Range length, int64_t shortest) {
+  const std::string problem = length_problem(length, shortest);
+  check(problem.empty(), "the length of a sequence ", problem);
+}
+
+class Last final : public Task {
+ public:
+  explicit Last(AskLast q) : q_(std::move(q)) {}
+  int64_t vocabulary() const override { return q_.automaton.symbols; }
+  double chance() const override { return 1.0 / static_cast<double>(q_.answers); }
+  Score score() const override { return Score::kAnswer; }
+  std::string word(int64_t token) const override { return q_.automaton.symbol_name(token); }
+
+  Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
+    expect_length(length, q_.shortest);
+    Random random = stream(seed, split, index);
+    Example out;
+    out.input = q_.draw(random, length);
+    out.target.assign(out.input.size(), -1);
+    out.target.back() = q_.answer[static_cast<size_t>(q_.automaton.read(out.input))];
+    out.length = static_cast<int64_t>(out.input.size()) + 1;
+    return out;
+  }
+
+ private:
+  AskLast q_;
+};
+
+class Each final : public Task {
+ public:
+  explicit Each(AskEach q) : q_(std::move(q)) {}
+  int64_t vocabulary() const override { return static_cast<int64_t>(q_.words.size()); }
+  // What counts is the whole sequence, which nobody guesses.
+  double chance() const override { return 0; }
+  Score score() const override { return Score::kPrefix; }
+  std::string word(int64_t token) const override { return q_.words[static_cast<size_t>(token)]; }
+
+  Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
+    expect_length(length, 1);
+    const bool fixed = split == Split::kTrain && q_.set > 0;
+    return ask(fixed ? member(seed, index, length) : fresh(seed, split, index, length));
+  }
+
+ private:
+  std::vector<int64_t> fresh(uint64_t seed, Split split, uint64_t index, Range length) const {
+    Random random = stream(seed, split, index);
+    std::vector<int64_t> symbols(static_cast<size_t>(random.between(length.lo, length.hi)));
+    for (auto& x : symbols) x = draw(random);
+    return symbols;
+  }
+
+  // Member j begins with the digits of a permutation of j, so no two members are equal; what does
+  // not fit into 62 bits is drawn.
+  std::vector<int64_t> member(uint64_t seed, uint64_t index, Range length) const {
+    const auto set = static_cast<uint64_t>(q_.set);
+    const int64_t prefixes = largest_set(q_.symbols, length.lo);
+    check(q_.set <= prefixes, "there are only ", prefixes, " sequences of length ", length.lo,
+          ", fewer than the fixed set of ", q_.set);
+    // One stream per epoch and round of the shuffle.
+    const uint64_t epoch = index / set * 64;
+    const uint64_t j = Shuffle(set, seed, kEpochStream + epoch)(index % set);
+    auto prefix = Shuffle(static_cast<uint64_t>(prefixes), seed, kSetStream + 1)(j);
+    Random random(seed, kSetStream, j);
+    std::vector<int64_t> symbols(static_cast<size_t>(random.between(length.lo, length.hi)));
+    const auto base = static_cast<uint64_t>(q_.symbols);
+    auto left = static_cast<uint64_t>(prefixes);
+    for (auto& x : symbols) {
+      x = left >= base ? static_cast<int64_t>(prefix % base) : draw(random);
+      prefix /= base;
+      left /= base;
+    }
+    return symbols;
+  }
+
+  int64_t draw(Random& random) const {
+    return static_cast<int64_t>(random.below(static_cast<uint64_t>(q_.symbols)));
+  }
+
+  Example ask(const std::vector<int64_t>& symbols) const {
+    Example out;
+    out.length = static_cast<int64_t>(symbols.size());
+    out.input.reserve(symbols.size() + 1);
+    out.target.reserve(symbols.size() + 1);
+    if (q_.bos >= 0) {
+      out.input.push_back(q_.bos);
+      out.target.push_back(q_.bos);
+    }
+    int64_t state = q_.start;
+    for (const int64_t x : symbols) {
+      out.input.push_back(x);
+      out.target.push_back(state = q_.step(state, x));
+    }
+    return out;
+  }
+
+  AskEach q_;
+};
+
+}  // namespace
+
+MutableTask follow(AskLast question) { return std::make_shared<Last>(std::move(question)); }
+MutableTask follow(AskEach question) { return std::make_shared<Each>(std::move(question)); }
+
+int64_t largest_set(int64_t symbols, int64_t length) {
+  constexpr int64_t kLimit = int64_t{1} << 62;
+  int64_t out = 1;
+  for (int64_t i = 0; i < length && symbols > 1 && out <= kLimit / symbols; ++i) out *= symbols;
+  return out;
+}
+
+std::string length_problem(Range length, int64_t shortest) {
+  if (length.lo > length.hi)
+    return cat("must be [low, high] with low <= high, got [", length.lo, ", ", length.hi, "]");
+  if (length.lo < shortest) return cat("must be at least ", shortest, ", got ", length.lo);
+  if (length.hi > kLongest) return cat("must be at most ", kLongest, ", got ", length.hi);
+  return {};
+}
+
+}  // namespace lrnn::tasks

@@ -1,0 +1,43 @@
+#include "tasks/follow.h"
+#include "tasks/keys.h"
+
+namespace lrnn::tasks {
+namespace {
+
+constexpr int64_t kShortest = 2;  // one bit and the answer
+enum Token : int64_t { kPad, kZero, kOne, kTokens };
+
+std::vector<int64_t> draw(Random& random, Range length) {
+  std::vector<int64_t> bits(static_cast<size_t>(random.between(length.lo, length.hi) - 1));
+  for (auto& bit : bits) bit = random.between(kZero, kOne);
+  return bits;
+}
+
+struct Config {
+  TrainKeys<3, 40> train;
+  EvalKeys<40, 256, 8192> eval;
+  template <class Visit> void fields(Visit&& visit) {
+    visit("train", train, "what it is trained on");
+    visit("eval", eval, "what it is tested on");
+  }
+  void check(const Section& at) const { require_lengths(at, *this, kShortest); }
+
+  MutableTask make() const {
+    AskLast q;
+    q.automaton = automata::Automaton::from(
+        2, kTokens, [](int64_t odd, int64_t token) { return odd ^ (token == kOne); });
+    q.automaton.state_names = {"even", "odd"};
+    q.automaton.symbol_names = {"PAD", "0", "1"};
+    q.answer = {kZero, kOne};
+    q.answers = 2;
+    q.shortest = kShortest;
+    q.draw = draw;
+    return follow(std::move(q));
+  }
+};
+
+}  // namespace
+
+Entry entry_parity(const char* name, const char* about) { return entry<Config>(name, about); }
+
+}  // namespace lrnn::tasks

@@ -1,0 +1,127 @@
+#include "tasks/task.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace lrnn::tasks {
+namespace {
+
+TaskPtr task(const std::string& yaml) { return make(Section::from_text(yaml, "x.yaml")); }
+
+std::string error_of(const std::string& yaml) {
+  try {
+    auto section = Section::from_text(yaml, "x.yaml").child("task");
+    make(section);
+    return "no error";
+  } catch (const Error& e) {
+    return std::string(e.what()) + " | " + e.hint();
+  }
+}
+
+bool operator==(const Example& a, const Example& b) {
+  return a.input == b.input && a.target == b.target && a.length == b.length;
+}
+
+// What every task promises, for each one with its published settings.
+class Every : public testing::TestWithParam<Entry> {
+ protected:
+  Section section = Section::from_text(std::string("name: ") + GetParam().name);
+  TaskPtr task = make(section);
+};
+
+TEST_P(Every, IsAPureFunction) {
+  std::vector<Example> forward;
+  for (uint64_t i = 0; i < 50; ++i) forward.push_back(task->sample(3, Split::kTrain, i));
+  const auto again = make(section);
+  for (uint64_t i = 50; i-- > 0;) {
+    again->sample(i, Split::kEval, 7 * i);
+    EXPECT_TRUE(again->sample(3, Split::kTrain, i) == forward[i]) << i;
+  }
+}
+
+TEST_P(Every, SplitsAndSeedsDiffer) {
+  const Range length = task->length(Split::kEval);
+  int same = 0;
+  for (uint64_t i = 0; i < 50; ++i) {
+    const auto a = task->sample(1, Split::kEval, i, length);
+    for (const auto& b :
+         {task->sample(1, Split::kTrain, i, length), task->sample(2, Split::kEval, i, length),
+          task->sample(1, Split::kEval, i + 1, length)})
+      same += a.input == b.input;
+  }
+  EXPECT_EQ(same, 0);
+}
+
+TEST_P(Every, ExamplesAreWellFormed) {
+  for (const auto split : {Split::kTrain, Split::kEval})
+    for (uint64_t i = 0; i < 200; ++i) {
+      const auto e = task->sample(5, split, i);
+      ASSERT_EQ(e.input.size(), e.target.size());
+      ASSERT_FALSE(e.input.empty());
+      ASSERT_GE(e.target.back(), 0) << "nothing is stored after the last answer";
+      for (const int64_t token : e.input) {
+        ASSERT_GE(token, 0);
+        ASSERT_LT(token, task->vocabulary());
+      }
+      for (const int64_t token : e.target) ASSERT_LT(token, task->vocabulary());
+      const auto answers =
+          std::count_if(e.target.begin(), e.target.end(), [](int64_t token) { return token >= 0; });
+      ASSERT_EQ(static_cast<size_t>(answers),
+                task->score() == Score::kAnswer ? 1 : e.target.size());
+      ASSERT_NE(task->text(e).find(" -> "), std::string::npos);
+    }
+}
+
+TEST_P(Every, ResolvesToItself) {
+  const auto resolved = GetParam().resolve(section);
+  const auto again = Section::from_text(YAML::Dump(resolved));
+  EXPECT_TRUE(differences(resolved, GetParam().resolve(again)).empty());
+  EXPECT_EQ(resolved["name"].Scalar(), GetParam().name);
+  EXPECT_TRUE(make(again)->sample(1, Split::kTrain, 0) == task->sample(1, Split::kTrain, 0));
+  EXPECT_NE(GetParam().help().find("eval.samples"), std::string::npos);
+}
+
+TEST_P(Every, RefusesImpossibleLengths) {
+  const std::string name = std::string("task:\n  name: ") + GetParam().name + "\n";
+  EXPECT_EQ(error_of(name + "  train: {length: [9, 8]}\n"),
+            "x.yaml:3: task.train.length must be [low, high] with low <= high, got [9, 8] | ");
+  EXPECT_EQ(error_of(name + "  eval:\n    length: 0\n")
+                .rfind("x.yaml:4: task.eval.length must be "
+                       "at least ",
+                       0),
+            0u);
+  EXPECT_EQ(error_of(name + "  eval: {length: 1000000000}\n"),
+            "x.yaml:3: task.eval.length must be at most 100000000, got 1000000000 | ");
+  EXPECT_EQ(error_of(name + "  eval: {samples: 0}\n"),
+            "x.yaml:3: task.eval.samples must be at least 1, got 0 | ");
+  EXPECT_EQ(error_of(name + "  eval: {length: many}\n"),
+            "x.yaml:3: task.eval.length must be [low, high] or one whole number, got 'many' | ");
+  EXPECT_NE(error_of(name + "  lenght: 3\n").find("x.yaml:3: task.lenght is not a key"),
+            std::string::npos);
+  EXPECT_THROW(task->sample(1, Split::kEval, 0, {0, 5}), Error);
+  EXPECT_THROW(task->sample(1, Split::kEval, 0, {6, 5}), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(all()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Find, NamesTheTasksThereAre) {
+  const std::string hint = " | the tasks are: parity modular_arithmetic modular_addition group";
+  EXPECT_EQ(error_of("task: {name: parrity}\n"),
+            "x.yaml:1: task.name names no task: 'parrity'" + hint);
+  EXPECT_EQ(error_of("task: {}\n"), "x.yaml:1: task.name is missing" + hint);
+  EXPECT_EQ(error_of("task: {name: [1]}\n"),
+            "x.yaml:1: task.name must be a word, got '[1]'" + hint);
+}
+
+TEST(Length, OneNumberIsARange) {
+  const auto t = task("name: parity\ntrain: {length: 7}\n");
+  EXPECT_EQ(t->length(Split::kTrain), (Range{7, 7}));
+  EXPECT_EQ(t->length(Split::kEval), (Range{40, 256}));
+  for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(t->sample(1, Split::kTrain, i).length, 7);
+}
+
+}  // namespace
+}  // namespace lrnn::tasks
