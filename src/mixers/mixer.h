@@ -12,11 +12,20 @@ namespace lrnn::mixers {
 using torch::Tensor;
 using State = std::vector<Tensor>;  // empty means "the beginning of time"
 
+// What a mixer did to its state at each token, S <- A S + …, with
+// A = exp(log_gate) (I - beta_{N-1} k_{N-1} k_{N-1}^T) … (I - beta_0 k_0 k_0^T).
+struct Transition {
+  Tensor beta;      // [B,T,N,H]
+  Tensor k;         // [B,T,N,H,K]
+  Tensor log_gate;  // [B,T,H], or undefined for a gate of 1
+};
+
 // How the rows of x are arranged, and which of the results are wanted.
 struct Context {
   Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
   bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
+  std::vector<Transition>* transitions = nullptr;  // when set, every mixer adds its own
 };
 
 // What a mixer reads. In the first block x depends on nothing but the token, so it is enough to
