@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include "tasks/task.h"
+
+// Every file under configs/ names a task that there is, with keys and values it takes.
+namespace lrnn::tasks {
+namespace {
+
+std::vector<std::string> files() {
+  std::vector<std::string> out;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(LRNN_SOURCE_DIR "/configs"))
+    if (entry.path().extension() == ".yaml") out.push_back(entry.path().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class Configs : public testing::TestWithParam<std::string> {};
+
+TEST_P(Configs, TheTaskIsMadeAndSamples) {
+  const auto file = Section::from_file(GetParam());
+  for (const char* key : {"seed", "task", "model", "train"}) EXPECT_TRUE(file.has(key)) << key;
+  const auto at = file.child("task");
+  const auto task = make(at);
+  for (const auto split : {Split::kTrain, Split::kEval})
+    for (uint64_t i = 0; i < 20; ++i) {
+      const auto e = task->sample(1, split, i);
+      EXPECT_GE(e.target.back(), 0);
+      EXPECT_LE(e.length, task->length(split).hi);
+    }
+  const auto resolved = find(at).resolve(at);
+  const auto again = Section::from_text(YAML::Dump(resolved));
+  EXPECT_TRUE(differences(resolved, find(again).resolve(again)).empty());
+}
+
+TEST_P(Configs, SaysWhatItStandsFor) {
+  std::ifstream in(GetParam());
+  std::string first;
+  std::getline(in, first);
+  EXPECT_EQ(first.rfind("# ", 0), 0u) << first;
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Configs, testing::ValuesIn(files()), [](const auto& info) {
+  std::string name = info.param.substr(sizeof(LRNN_SOURCE_DIR "/configs/") - 1);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+// The twins of the published comparison differ in the range of the eigenvalues and nothing else.
+TEST(ConfigPairs, TwinsDifferInTheRangeOnly) {
+  const std::string root = LRNN_SOURCE_DIR "/configs/";
+  for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{
+           {"chomsky/parity_delta_net", "chomsky/parity_delta_net_2"},
+           {"chomsky/mod_arithmetic_delta_net", "chomsky/mod_arithmetic_delta_net_2"},
+           {"chomsky/profile_p/parity_delta_net", "chomsky/profile_p/parity_delta_net_2"},
+           {"chomsky/profile_p/mod_arithmetic_delta_net",
+            "chomsky/profile_p/mod_arithmetic_delta_net_2"},
+           {"demo/parity_01", "demo/parity_11"}})
+    EXPECT_EQ(differences(Section::from_file(root + a + ".yaml").node(),
+                          Section::from_file(root + b + ".yaml").node()),
+              std::vector<std::string>{"model.mixer.range: [0, 1] -> [-1, 1]"});
+  EXPECT_EQ(differences(Section::from_file(root + "demo/addition_n1.yaml").node(),
+                        Section::from_file(root + "demo/addition_n2.yaml").node()),
+            std::vector<std::string>{"model.mixer.householders: 1 -> 2"});
+}
+
+}  // namespace
+}  // namespace lrnn::tasks
