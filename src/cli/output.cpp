@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
-#include "base/error.h"
+#include "base/atomic_file.h"
+#include "base/config.h"
 
 namespace lrnn::cli {
 
@@ -28,19 +27,31 @@ int terminal_width() {
   return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+Json to_json(const YAML::Node& node) {
+  if (node.IsMap()) {
+    Json out = Json::object();
+    for (const auto& item : node) out[item.first.as<std::string>()] = to_json(item.second);
+    return out;
+  }
+  if (node.IsSequence()) {
+    Json out = Json::array();
+    for (const auto& item : node) out.push_back(to_json(item));
+    return out;
+  }
+  if (!node.IsScalar()) return nullptr;
+  bool truth;
+  int64_t whole;
+  double real;
+  if (node.Tag() != "!" && parse(node, truth)) return truth;  // "!": it was quoted
+  if (node.Tag() != "!" && parse(node, whole)) return whole;
+  if (node.Tag() != "!" && parse(node, real)) return real;
+  return node.Scalar();
+}
+
 void write_file(const std::string& path, const std::string& text) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary);
-  out << text;
-  out.close();
-  if (out) fs::rename(temporary, path, error);
-  if (out && !error) return;
-  std::remove(temporary.c_str());
-  throw Error(cat("cannot write ", path),
-              "is the folder writable, and is there space on the disk?");
+  std::error_code ignored;  // the write below fails too, and says so
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  write_atomically(path, text);
 }
 
 std::string decimals(double value, int count) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <yaml-cpp/yaml.h>
+
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -14,6 +16,8 @@ void say(const std::string& text);
 bool on_terminal(int stream);
 // Columns of the terminal behind stderr; 80 when it does not say.
 int terminal_width();
+// A config as JSON: what YAML would read as a number or a truth value becomes one.
+Json to_json(const YAML::Node& node);
 // Writes a file whole, or not at all, making its folder when there is none.
 void write_file(const std::string& path, const std::string& text);
 
