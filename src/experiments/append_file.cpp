@@ -18,12 +18,12 @@ AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
 
 AppendFile::AppendFile(std::string path, int64_t keep) : AppendFile(std::move(path)) {
   size_ = keep;
-  struct stat status{};
+  struct stat status {};
   if (::fstat(file_, &status) != 0) fail("cannot read the size of");
   const bool regular = S_ISREG(status.st_mode);
   if (regular && status.st_size < keep)
-    throw Error(cat(path_, " has ", status.st_size, " bytes, but the checkpoint was made when it had ",
-                    keep),
+    throw Error(cat(path_, " has ", status.st_size,
+                    " bytes, but the checkpoint was made when it had ", keep),
                 "lines were lost outside of lrnn; restore the file or start in another folder");
   if (regular && ::ftruncate(file_, keep) != 0) fail("cannot shorten");
 }
@@ -49,8 +49,9 @@ void AppendFile::sync() {
 
 void AppendFile::fail(const char* what) const {
   const int error = errno;
-  throw Error(cat(what, " ", path_, ": ", std::strerror(error)),
-              error == ENOSPC || error == EDQUOT ? "free some space, then continue with --resume" : "");
+  throw Error(
+      cat(what, " ", path_, ": ", std::strerror(error)),
+      error == ENOSPC || error == EDQUOT ? "free some space, then continue with --resume" : "");
 }
 
 }  // namespace lrnn::experiments

@@ -53,8 +53,7 @@ void remove_folder(const fs::path& path) {
 
 void write_manifest(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder))
-    names.push_back(entry.path().filename());
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   Json files = Json::object();
   for (const auto& name : names) {
@@ -152,8 +151,9 @@ int64_t Checkpoints::newest(std::vector<std::string>* damaged) const {
     if (damaged) damaged->push_back(last);
   }
   if (found.empty()) return -1;
-  throw Error(cat("no checkpoint in ", folder_, " is whole; the oldest: ", last),
-              "start again in another folder, or remove the damaged checkpoints to begin at step 0");
+  throw Error(
+      cat("no checkpoint in ", folder_, " is whole; the oldest: ", last),
+      "start again in another folder, or remove the damaged checkpoints to begin at step 0");
 }
 
 void Checkpoints::prune(int64_t keep, int64_t best) const {

@@ -84,7 +84,8 @@ void Folder::lock() {
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;
   ::close(lock_);
-  if (error != EWOULDBLOCK) throw Error(cat("cannot lock ", file("lock"), ": ", std::strerror(error)));
+  if (error != EWOULDBLOCK)
+    throw Error(cat("cannot lock ", file("lock"), ": ", std::strerror(error)));
   throw Error(cat("another process is training in ", path_),
               "wait for it, stop it, or choose another folder with --out");
 }
@@ -110,8 +111,10 @@ int64_t Folder::settle_threads(int64_t threads) const {
                   "write {\"threads\": n} into it with the n the run was started with");
     }
   }
-  const Json info{{"lrnn", LRNN_VERSION}, {"libtorch", TORCH_VERSION},
-                  {"cpu", cpu_name()},   {"threads", threads},
+  const Json info{{"lrnn", LRNN_VERSION},
+                  {"libtorch", TORCH_VERSION},
+                  {"cpu", cpu_name()},
+                  {"threads", threads},
                   {"started", now()}};
   write_atomically(path, info.dump(2) + "\n");
   return threads;

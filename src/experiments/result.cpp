@@ -7,7 +7,7 @@ using training::Evaluation;
 using training::Tally;
 
 Json to_json(const Evaluation& e) {
-  Json out{{"accuracy", e.accuracy()}, {"scaled", e.scaled()},      {"chance", e.chance},
+  Json out{{"accuracy", e.accuracy()}, {"scaled", e.scaled()},       {"chance", e.chance},
            {"loss", e.loss},           {"right", e.sequences.right}, {"count", e.sequences.count}};
   if (e.tokens.count) {
     out["token_accuracy"] = e.tokens.accuracy();

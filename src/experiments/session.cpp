@@ -51,7 +51,8 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
   metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
   const auto timing = folder_.file("timing.jsonl");
   seconds_before_ = seconds_before(timing);
-  timing_ = std::make_unique<AppendFile>(timing, fs::exists(timing) ? int64_t(fs::file_size(timing)) : 0);
+  timing_ =
+      std::make_unique<AppendFile>(timing, fs::exists(timing) ? int64_t(fs::file_size(timing)) : 0);
   begin_ = reported_ = Clock::now();
 }
 
@@ -66,7 +67,8 @@ void Session::restore() {
   const std::string from = checkpoints.path(step);
   state_ = read_state(from + "/state.json");
   check(state_.step == step, from, "/state.json says step ", state_.step);
-  const std::string weights = from + "/model.safetensors", moments = from + "/optimizer.safetensors";
+  const std::string weights = from + "/model.safetensors",
+                    moments = from + "/optimizer.safetensors";
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
   trainer_->optimizer().load(model::read_checkpoint(moments).tensors, moments);
   checkpoints.mark_best(state_.best_step);

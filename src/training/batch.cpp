@@ -52,7 +52,8 @@ Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary) {
   auto begin = cu_seqlens.data_ptr<int64_t>();
   for (auto e = examples; e != end; ++e, ++begin) {
     input = std::copy(e->input.begin(), e->input.end(), input);
-    target = std::copy(last_only ? e->target.end() - 1 : e->target.begin(), e->target.end(), target);
+    target =
+        std::copy(last_only ? e->target.end() - 1 : e->target.begin(), e->target.end(), target);
     begin[1] = begin[0] + int64_t(e->input.size());
     out.targets += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
   }

@@ -12,10 +12,10 @@ namespace lrnn::training {
 // different lengths lie end to end instead of being padded; when every example asks one question,
 // at its end, only that position goes through the model's last rows.
 struct Batch {
-  torch::Tensor input;       // int64 [B,T] when all lengths are equal, else packed [1,total]
-  mixers::Context context;   // matches input
-  torch::Tensor target;      // int64 [rows]: one per row of the flattened logits, -1: none
-  int64_t targets = 0;       // those that are not -1
+  torch::Tensor input;      // int64 [B,T] when all lengths are equal, else packed [1,total]
+  mixers::Context context;  // matches input
+  torch::Tensor target;     // int64 [rows]: one per row of the flattened logits, -1: none
+  int64_t targets = 0;      // those that are not -1
 };
 
 // The examples keep their order.

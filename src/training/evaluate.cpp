@@ -51,8 +51,12 @@ class Counter {
   }
 
   Evaluation result(double loss, double chance) const {
-    Evaluation out{.loss = loss, .sequences = sequences_, .tokens = tokens_, .prefix = {},
-                   .by_length = by_length_, .chance = chance};
+    Evaluation out{.loss = loss,
+                   .sequences = sequences_,
+                   .tokens = tokens_,
+                   .prefix = {},
+                   .by_length = by_length_,
+                   .chance = chance};
     int64_t left = sequences_.count;
     for (int64_t fail : fails_)
       out.prefix.push_back(double(left -= fail) / double(sequences_.count));

@@ -25,7 +25,9 @@ int64_t choose_threads(const model::Model& model, const tasks::Task& task,
   return std::max<int64_t>(1, at::get_num_threads());
 }
 
-Threads::Threads(int64_t count) : before_(at::get_num_threads()) { at::set_num_threads(int(count)); }
+Threads::Threads(int64_t count) : before_(at::get_num_threads()) {
+  at::set_num_threads(int(count));
+}
 Threads::~Threads() { at::set_num_threads(before_); }
 
 }  // namespace lrnn::training
