@@ -26,7 +26,7 @@ struct Collector {
   std::vector<HeadSpectrum> heads;
   std::vector<std::map<int64_t, Values>> by_token;
 
-  void add(const std::vector<mixers::Transition>& layers, const std::vector<int64_t>& tokens) {
+  void add(const std::vector<Transition>& layers, const std::vector<int64_t>& tokens) {
     size_t at = 0;
     for (size_t layer = 0; layer < layers.size(); ++layer) {
       const Tensor values = eigenvalues(layers[layer]).to(torch::kComplexDouble).contiguous();
@@ -58,12 +58,29 @@ struct Collector {
   }
 };
 
+// One transition per layer, from one pass over the tokens.
+std::vector<Transition> read(model::Model& model, const std::vector<int64_t>& tokens) {
+  std::map<std::string, Tensor> seen;
+  mixers::Context context;
+  context.observe = [&](const std::string& name, const Tensor& value) { seen[name] = value; };
+  model::State state;
+  model.forward(torch::tensor(tokens, torch::kInt64).unsqueeze(0), state, context);
+  std::vector<Transition> out;
+  for (int64_t layer = 0; layer < model.config().layers; ++layer) {
+    const std::string at = cat("layers.", layer, ".");
+    check(seen.contains(at + "beta") && seen.contains(at + "k"), "layer ", layer + 1,
+          " is not made of Householder products, so it has no such spectrum");
+    out.push_back({seen[at + "beta"], seen[at + "k"], seen[at + "log_gate"]});
+  }
+  return out;
+}
+
 }  // namespace
 
 // The product is I - sum_j beta_j k_j w_j^T with w_j = k_j - sum_{i<j} beta_i (k_i . k_j) w_i, so
 // what it does beyond the identity happens among the N keys: its other eigenvalues are
 // 1 - eig(M), M_ij = beta_j w_i . k_j. An N by N problem instead of a K by K one.
-Tensor eigenvalues(const mixers::Transition& transition) {
+Tensor eigenvalues(const Transition& transition) {
   const Tensor k = transition.k.to(torch::kFloat64).permute({0, 1, 3, 2, 4});     // [B,T,H,N,K]
   const Tensor beta = transition.beta.to(torch::kFloat64).permute({0, 1, 3, 2});  // [B,T,H,N]
   const int64_t N = k.size(3);
@@ -89,14 +106,7 @@ std::vector<HeadSpectrum> spectrum(model::Model& model, const tasks::Task& task,
   for (int64_t i = 0; i < samples; ++i) {
     auto tokens = task.sample(seed, tasks::Split::kEval, uint64_t(i)).input;
     if (int64_t(tokens.size()) > kLongest) tokens.resize(size_t(kLongest));
-    std::vector<mixers::Transition> transitions;
-    mixers::Context context;
-    context.transitions = &transitions;
-    model::State state;
-    model.forward(torch::tensor(tokens, torch::kInt64).unsqueeze(0), state, context);
-    check(
-        int64_t(transitions.size()) == model.config().layers,
-        "the mixer of this model is not made of Householder products, so it has no such spectrum");
+    const auto transitions = read(model, tokens);
     all.add(transitions, tokens);
   }
   for (size_t head = 0; head < all.heads.size(); ++head)

@@ -9,9 +9,16 @@
 // A = a prod_j (I - beta_j k_j k_j^T). Their sign and angle decide what can be counted.
 namespace lrnn::experiments {
 
+// What one layer does to its state at each token: S <- A S + …
+struct Transition {
+  torch::Tensor beta;      // [B,T,N,H]
+  torch::Tensor k;         // [B,T,N,H,K]
+  torch::Tensor log_gate;  // [B,T,H], or undefined for a gate of 1
+};
+
 // The eigenvalues of `transition` that can differ from its gate a: complex [B,T,H,N]. The other
 // K - N equal a.
-torch::Tensor eigenvalues(const mixers::Transition& transition);
+torch::Tensor eigenvalues(const Transition& transition);
 
 // Everything one head does while the model reads.
 struct HeadSpectrum {
