@@ -11,6 +11,7 @@ namespace lrnn::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"demo", "train four small models and show why the eigenvalues matter", demo},
       {"train", "train what a config describes, or go on with it", train},
       {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
       {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},
@@ -54,8 +55,8 @@ bool is_help(const std::string& word) { return word == "--help" || word == "-h";
 // `tasks show …` is a command inside a command; the options that follow are its own.
 CLI::App& innermost(CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) return app;
-  CLI::App* inner = app.get_subcommand_no_throw(words[0]);
-  return inner ? *inner : app;
+  const auto inner = app.get_subcommands([&](CLI::App* a) { return a->get_name() == words[0]; });
+  return inner.empty() ? app : *inner[0];
 }
 
 // CLI11 stops at the first thing it misses; a misspelt option is the likelier cause, so it is

@@ -46,11 +46,12 @@ std::vector<std::string> cpu_features() {
 #define LRNN_FEATURE(name) \
   if (__builtin_cpu_supports(name)) out.emplace_back(name);
   LRNN_FEATURE("avx2")
-  LRNN_FEATURE("fma") LRNN_FEATURE("f16c") LRNN_FEATURE("avx512f") LRNN_FEATURE("avx512bw")
-      LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
+  LRNN_FEATURE("fma")
+  LRNN_FEATURE("f16c")
+  LRNN_FEATURE("avx512f") LRNN_FEATURE("avx512bw") LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
 #undef LRNN_FEATURE
 #endif
-          return out;
+      return out;
 }
 
 std::string kernel_variant() {
