@@ -42,6 +42,7 @@ struct Measured {
   training::Evaluation whole;
   std::vector<LengthBin> bins;
   bool prefix = false;
+  Range length;  // of the sequences behind `whole`
 };
 
 // Every position is a bin of its own; only some of them are worth a row.
@@ -56,20 +57,22 @@ std::vector<LengthBin> prefix_bins(const training::Evaluation& e) {
   return out;
 }
 
-Measured measure(experiments::Run& run, const Arguments& a) {
+Measured measure(experiments::Run& run, const Arguments& a, Range length) {
   training::EvaluateOptions how;
   how.seed = uint64_t(a.seed >= 0 ? a.seed : run.config.seed);
   how.samples = a.samples;
   how.precision = run.config.train.precision;
-  if (!a.lengths.empty()) how.length = parse_lengths(a.lengths);
   Measured out;
   out.prefix = run.task->score() == Score::kPrefix;
-  if (out.prefix && !a.lengths.empty()) how.length.lo = how.length.hi;
+  // A prefix of a long sequence is as good as a short one.
+  if (out.prefix) length.lo = length.hi;
+  how.length = length;
+  out.length = length == Range{} ? run.task->length(Split::kEval) : length;
   out.whole = training::evaluate(*run.model, *run.task, how);
   if (out.prefix) return out.bins = prefix_bins(out.whole), out;
 
   auto by_length = out.whole.by_length;
-  if (a.lengths.empty()) {
+  if (length == Range{}) {
     // The lengths it was trained on belong into the picture too, though not into the number.
     how.length = run.task->length(Split::kTrain);
     for (const auto& [length, tally] : training::evaluate(*run.model, *run.task, how).by_length)
@@ -146,8 +149,9 @@ void print(const Measured& m) {
 }
 
 int evaluate_run(const Arguments& a) {
+  const Range length = a.lengths.empty() ? Range{} : parse_lengths(a.lengths);
   auto run = experiments::open(a.run);
-  const auto m = measure(run, a);
+  const auto m = measure(run, a, length);
   const std::string csv_file = a.run + "/eval/length.csv", figure = a.run + "/figures/length.svg";
   write_file(csv_file, csv(m).csv());
   write_file(figure, chart(run, m));
@@ -162,12 +166,11 @@ int evaluate_run(const Arguments& a) {
     return kDone;
   }
   print(m);
-  const Range length =
-      a.lengths.empty() ? run.task->length(Split::kEval) : parse_lengths(a.lengths);
   std::cout << fmt::format("\naccuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
   if (m.prefix) std::cout << fmt::format(", per token {:.4f}", e.tokens.accuracy());
   std::cout << fmt::format(" on {} sequences of length {} to {} (step {})\n",
-                           thousands(e.sequences.count), length.lo, length.hi, thousands(run.step))
+                           thousands(e.sequences.count), m.length.lo, m.length.hi,
+                           thousands(run.step))
             << "table: " << csv_file << "\nfigure: " << figure << "\n";
   return kDone;
 }
