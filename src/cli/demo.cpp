@@ -89,7 +89,9 @@ int run_demo(const Arguments& a) {
   const auto json = to_json(rows, page, passed());
   write_file(a.out + "/demo.json", json.dump(2) + "\n");
   if (a.json) return print_json(json), kDone;
-  std::cout << demo_table(rows).text() << "\n";
+  std::cout << demo_table(rows, false).text()
+            << "scores: parity, scaled accuracy (0 is guessing); addition, share of sequences all "
+               "right\n\n";
   for (const auto& row : rows)
     if (!row.as_predicted())
       std::cout << fmt::format("{} on {} did not do as theory says with this seed: {}\n",

@@ -46,14 +46,15 @@ std::string chart(const std::vector<DemoRow>& rows, const std::string& task) {
 
 }  // namespace
 
-figures::Table demo_table(const std::vector<DemoRow>& rows) {
-  figures::Table table({"task", "model", "theory, beyond training", "trained on", "score",
-                        "tested on", "score", "as predicted"});
-  for (const auto& row : rows)
-    table.row({row.about.task, row.about.model,
-               fmt::format("{}: {}", row.about.can ? "works" : "fails", row.about.theory),
-               lengths(row, Split::kTrain), decimals(row.inside, 3), lengths(row, Split::kEval),
-               decimals(row.beyond, 3), row.as_predicted() ? "yes" : "NO"});
+figures::Table demo_table(const std::vector<DemoRow>& rows, bool why) {
+  figures::Table table({"task", "model", "theory", "in training", "beyond", "agrees"});
+  for (const auto& row : rows) {
+    const std::string says = row.about.can ? "works" : "fails";
+    table.row({row.about.task, row.about.model, why ? says + ": " + row.about.theory : says,
+               fmt::format("{} ({})", decimals(row.inside, 3), lengths(row, Split::kTrain)),
+               fmt::format("{} ({})", decimals(row.beyond, 3), lengths(row, Split::kEval)),
+               row.as_predicted() ? "yes" : "NO"});
+  }
   return table;
 }
 
@@ -71,7 +72,7 @@ std::string demo_page(const std::vector<DemoRow>& rows) {
       "so one layer of them cannot count modulo 3. The product of two reflections is a rotation, "
       "and a rotation by a third of a turn counts modulo 3 exactly. This is DeltaProduct with two "
       "Householder factors.");
-  page.html(demo_table(rows).html());
+  page.html(demo_table(rows, true).html());
   page.note(
       "Parity is scored by scaled accuracy: 0 is guessing, 1 is perfect. Addition is scored by the "
       "share of sequences whose every answer is right. All numbers are of the last training step.");

@@ -4,7 +4,6 @@
 #include <sys/sysinfo.h>
 #include <torch/version.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/self_test.h"
 #include "figures/table.h"
+#include "kernels/row_kernels.h"
 
 namespace lrnn::cli {
 namespace {
@@ -48,19 +48,21 @@ std::vector<std::string> cpu_features() {
   LRNN_FEATURE("avx2")
   LRNN_FEATURE("fma")
   LRNN_FEATURE("f16c")
-  LRNN_FEATURE("avx512f") LRNN_FEATURE("avx512bw") LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
+  LRNN_FEATURE("avx512f")
+  LRNN_FEATURE("avx512bw") LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
 #undef LRNN_FEATURE
 #endif
       return out;
 }
 
+// What the kernels themselves chose.
 std::string kernel_variant() {
-  const auto features = cpu_features();
-  const auto has = [&](const char* name) {
-    return std::find(features.begin(), features.end(), name) != features.end();
-  };
-  if (has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl")) return "avx512";
-  return has("avx2") && has("fma") ? "avx2" : "baseline";
+  switch (kernels::rows::best_isa()) {
+    case kernels::rows::Isa::kAvx512: return "avx512";
+    case kernels::rows::Isa::kAvx2: return "avx2";
+    case kernels::rows::Isa::kBaseline: break;
+  }
+  return "baseline";
 }
 
 double gigabytes(uint64_t units, uint64_t size) { return double(units) * double(size) / (1 << 30); }

@@ -20,8 +20,7 @@ std::string cut(const std::string& text, int width) {
   return text.substr(0, at);
 }
 
-std::string numbers(const experiments::Progress& p) {
-  const double left = p.steps_per_second > 0 ? double(p.steps - p.step) / p.steps_per_second : -1;
+std::string numbers(const experiments::Progress& p, double left) {
   std::string out = fmt::format("{}/{}  {:.1f} steps/s  loss {:.4f}  accuracy {:.3f}", p.step,
                                 p.steps, p.steps_per_second, p.loss, p.accuracy);
   if (p.eval_accuracy >= 0) out += fmt::format("  eval {:.3f}", p.eval_accuracy);
@@ -49,11 +48,22 @@ bool ProgressBar::due(bool news) {
   return true;
 }
 
+// From the average since the first report, which counts the evaluations in and does not jump about.
+double ProgressBar::seconds_left(const experiments::Progress& p) {
+  const auto now = std::chrono::steady_clock::now();
+  if (first_step_ < 0) first_step_ = p.step, begin_ = now;
+  const double passed = std::chrono::duration<double>(now - begin_).count();
+  const double rate =
+      p.step > first_step_ ? double(p.step - first_step_) / passed : p.steps_per_second;
+  return rate > 0 ? double(p.steps - p.step) / rate : -1;
+}
+
 void ProgressBar::show(const experiments::Progress& p) {
-  if (bar_) return show(filled_bar(double(p.step) / double(p.steps), 20) + " " + numbers(p));
+  const double left = seconds_left(p);
+  if (bar_) return show(filled_bar(double(p.step) / double(p.steps), 20) + " " + numbers(p, left));
   const bool news = p.eval_accuracy != eval_shown_ || p.step == p.steps;
   eval_shown_ = p.eval_accuracy;
-  if (due(news)) say("step " + numbers(p));
+  if (due(news)) say("step " + numbers(p, left));
 }
 
 void ProgressBar::show(const std::string& line) {

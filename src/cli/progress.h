@@ -21,8 +21,11 @@ class ProgressBar {
 
  private:
   bool quiet_, bar_, drawn_ = false;
+  double seconds_left(const experiments::Progress& progress);
+
   double eval_shown_ = -1;
-  std::chrono::steady_clock::time_point last_;
+  int64_t first_step_ = -1;
+  std::chrono::steady_clock::time_point last_, begin_;
 };
 
 // "[██████░░░░]"

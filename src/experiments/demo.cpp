@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/atomic_file.h"
 #include "experiments/side_by_side.h"
 
 namespace lrnn::experiments {
@@ -54,9 +55,9 @@ const std::vector<DemoCase>& demo_cases() {
   static const std::vector<DemoCase> cases = {
       {"parity_01", "parity", "DeltaNet [0,1]", false, "no eigenvalue below 0: nothing can flip"},
       {"parity_11", "parity", "DeltaNet [-1,1]", true, "eigenvalue -1: each 1 flips a sign"},
-      {"addition_n1", "addition mod 3", "DeltaProduct n_h = 1", false,
+      {"addition_n1", "addition mod 3", "DeltaProduct n_h=1", false,
        "real eigenvalues: one layer cannot turn by a third"},
-      {"addition_n2", "addition mod 3", "DeltaProduct n_h = 2", true,
+      {"addition_n2", "addition mod 3", "DeltaProduct n_h=2", true,
        "two reflections are a rotation"},
   };
   return cases;
@@ -67,8 +68,12 @@ bool DemoRow::as_predicted() const { return about.can ? beyond >= kSolved : beyo
 std::vector<DemoRow> run_demo(const DemoOptions& options) {
   const auto work = jobs(options);
   // An earlier demo in the same folder is replaced; anything else there is left alone.
-  if (std::filesystem::exists(options.out + "/demo.json"))
+  const std::string mark = options.out + "/demo.json";
+  if (std::filesystem::exists(mark))
     for (const auto& job : work) std::filesystem::remove_all(job.out);
+  std::error_code ignored;  // the write fails too, and says so
+  std::filesystem::create_directories(options.out, ignored);
+  write_atomically(mark, "{}\n");
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (!train_side_by_side(work, cores, options.progress, options.interrupted)) return {};
 

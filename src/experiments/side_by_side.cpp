@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,9 @@ Child start(const std::vector<Job>& jobs, size_t job, const std::function<bool()
   const pid_t pid = fork();
   check(pid >= 0, "cannot start a process: ", std::strerror(errno));
   if (pid == 0) {
+    // Ctrl-C reaches the parent alone, which passes it on once; a second one would kill.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     close(ends[0]);
     work(jobs[job], ends[1], interrupted);
   }
@@ -104,7 +108,10 @@ bool train_side_by_side(const std::vector<Job>& jobs, size_t at_once,
   Children children;
   bool stopped = false;
   for (size_t next = 0; next < jobs.size() || !children.empty();) {
-    stopped = stopped || interrupted();
+    if (!stopped && interrupted()) {
+      stopped = true;
+      for (const auto& child : children) kill(child.pid, SIGINT);
+    }
     if (stopped) next = jobs.size();
     while (next < jobs.size() && children.size() < at_once)
       children.push_back(start(jobs, next++, interrupted));
