@@ -46,13 +46,13 @@ Run open(const std::string& folder);
 
 struct Progress {
   int64_t step = 0, steps = 0;
-  double loss = 0, accuracy = 0;           // of the training batches since the last report
+  double loss = 0, accuracy = 0;                // of the training batches since the last report
   double eval_accuracy = -1, eval_scaled = -1;  // last evaluation; -1: none yet
   double steps_per_second = 0;
 };
 
 struct TrainOptions {
-  std::string out;                                // the run folder
+  std::string out;  // the run folder
   bool resume = false;
   std::function<void(const Progress&)> progress;  // called now and then
   std::function<bool()> interrupted;              // true: finish the step, save, stop

@@ -1,11 +1,13 @@
 #pragma once
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/config.h"
+#include "mixers/layers.h"
 
 namespace lrnn::mixers {
 
@@ -17,6 +19,15 @@ struct Context {
   Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
   bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
+  // Called with what the layer computes on the way, for those who look inside. The names are the
+  // mixer's own; a model puts "layers.0." in front.
+  std::function<void(const std::string& name, const Tensor& value)> observe = {};
+
+  // Indices into the flattened [B*T] rows: the last `count` positions of each of the S (or B)
+  // sequences [S,count], -1 where a sequence is shorter.
+  Tensor last_rows(int64_t batch, int64_t length, int64_t count) const;
+  // The lengths int64 [S] of the packed sequences, or [1] when all have the same.
+  Tensor lengths(int64_t length) const;
 };
 
 // What a mixer reads. In the first block x depends on nothing but the token, so it is enough to
@@ -27,9 +38,11 @@ struct Rows {
 
   int64_t batch() const { return (token.defined() ? token : x).size(0); }
   int64_t length() const { return (token.defined() ? token : x).size(1); }
-  // W x for every row [B,T,out], or for the rows `pick` (int64, any shape, indices into the
-  // flattened [B*T]; -1 gives zeros): pick's shape + [out].
-  Tensor through(const torch::nn::Linear& linear, const Tensor& pick = {}) const;
+  // The rows themselves [B,T,D], or the rows `pick` (int64, any shape, indices into the flattened
+  // [B*T]; -1 gives zeros): pick's shape + [D].
+  Tensor rows(const Tensor& pick = {}) const;
+  // The same rows of W x.
+  Tensor through(const Linear& linear, const Tensor& pick = {}) const;
 };
 
 // A mixer maps x [B,T,width] to y [B,T,width], reading `state` and leaving the new one in it.
@@ -40,10 +53,12 @@ class Mixer : public torch::nn::Module {
  public:
   virtual Tensor forward(const Rows& x, State& state, const Context& context = {}) = 0;
 
-  // "chomsky": Xavier-uniform with `gain`; "fla": normal with deviation `std`.
+  // "chomsky", "deltaproduct": Xavier-uniform with `gain`; "fla": normal with deviation `std`.
+  // The weights are a pure function of this struct.
   struct Init {
     std::string scheme = "chomsky";
     double gain = 0.17677669529663687, std = 0.02;  // 2^-2.5
+    uint64_t seed = 0;
   };
   virtual void initialise(const Init& init) = 0;
   // Names of own parameters that weight decay leaves alone.
@@ -61,5 +76,6 @@ struct Entry {
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`
 MixerPtr make(int64_t width, const Section& at);
+YAML::Node resolve(const Section& at);  // every key with its value, `name` first
 
 }  // namespace lrnn::mixers

@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "mixers/mixer.h"
 
 namespace lrnn::model {
@@ -21,7 +23,7 @@ struct InitConfig {
   double gain = 0.17677669529663687, std = 0.02;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("scheme", scheme, "chomsky: the experiments' own; fla: today's library",
+    visit("scheme", scheme, "chomsky, deltaproduct: the experiments' own; fla: today's library",
           {"chomsky", "deltaproduct", "fla"});
     visit("gain", gain, "Xavier gain of the mixer's projections");
     visit("std", std, "deviation of embedding, head and MLP");
@@ -55,7 +57,12 @@ using State = std::vector<mixers::State>;  // one per block; empty means "the be
 // Parameter names are those of fla: model.embeddings.weight, model.layers.0.attn.q_proj.weight, …
 class Model : public torch::nn::Module {
  public:
-  Model(const ModelConfig& config, int64_t vocabulary);
+  // The initial weights are a pure function of config, vocabulary and seed: the same bits on any
+  // number of threads. Without a seed, one is drawn from torch's generator (torch::manual_seed).
+  Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed = {});
+  // The same model with unset weights: to load a checkpoint into, or to count.
+  static std::shared_ptr<Model> blank(const ModelConfig& config, int64_t vocabulary);
+  void initialise(uint64_t seed);
 
   // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary] ([B,1,..]/[1,S,..] when
   // only the last position is wanted). Reads and replaces `state`.
@@ -63,11 +70,15 @@ class Model : public torch::nn::Module {
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size() const;  // floats per sequence
+  int64_t parameter_count() const;
   const ModelConfig& config() const { return config_; }
   // Whether weight decay applies to the parameter of that name.
   bool decays(const std::string& name) const;
 
  private:
+  struct Blank {};
+  Model(Blank, const ModelConfig& config, int64_t vocabulary);
+
   struct Impl;
   ModelConfig config_;
   int64_t vocabulary_;

@@ -15,6 +15,8 @@ torch::Tensor l2_norm_definition(const torch::Tensor& x, double eps);
 
 // silu(gate) * up, elementwise.
 torch::Tensor swiglu(const torch::Tensor& gate, const torch::Tensor& up);
+// The same of the two halves of one product, [..,2D] -> [..,D]; its gradient needs no joining.
+torch::Tensor swiglu(const torch::Tensor& gate_up);
 torch::Tensor swiglu_definition(const torch::Tensor& gate, const torch::Tensor& up);
 
 }  // namespace lrnn::ops

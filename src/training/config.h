@@ -33,8 +33,8 @@ struct TrainConfig {
     visit("clip", clip, "largest norm of the gradient; 0: no clipping");
     visit("precision", precision, "of the matrix products; weights are float32",
           {"float32", "bfloat16"});
-    visit("nonfinite", nonfinite, "a loss or gradient that is not finite: end the run or skip the batch",
-          {"stop", "skip"});
+    visit("nonfinite", nonfinite,
+          "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
     visit("eval_every", eval_every, "updates between evaluations; 0: only at the end");
     visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end");
     visit("log_every", log_every, "updates between lines of metrics.jsonl");

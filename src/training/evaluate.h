@@ -16,10 +16,10 @@ struct Tally {
 // answer is the argmax over all logits; for Score::kPrefix it counts sequences that are right at
 // every position, and tokens/prefix hold the other two numbers of the papers.
 struct Evaluation {
-  double loss = 0;                 // mean of the batch means
-  Tally sequences;                 // the number reported in tables
-  Tally tokens;                    // kPrefix: positions, BOS included
-  std::vector<double> prefix;      // kPrefix: share of sequences right up to and including position l
+  double loss = 0;             // mean of the batch means
+  Tally sequences;             // the number reported in tables
+  Tally tokens;                // kPrefix: positions, BOS included
+  std::vector<double> prefix;  // kPrefix: share of sequences right up to and including position l
   std::map<int64_t, Tally> by_length;  // Example::length -> sequences
   double chance = 0;
   double accuracy() const { return sequences.accuracy(); }
@@ -28,8 +28,8 @@ struct Evaluation {
 
 struct EvaluateOptions {
   uint64_t seed = 0;
-  int64_t samples = 0;          // 0: the task's own number
-  Range length = {0, 0};        // {0,0}: the task's own range
+  int64_t samples = 0;    // 0: the task's own number
+  Range length = {0, 0};  // {0,0}: the task's own range
   int64_t batch = 256;
   std::string precision = "float32";
 };

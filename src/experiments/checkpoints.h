@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lrnn::experiments {
+
+// The folder `checkpoints/` of a run: step-00001000/ with its files and a manifest of their sizes
+// and checksums. A checkpoint is made under another name and renamed when all of it is on the disk,
+// so under its own name it is whole, or it was damaged later, which the manifest shows.
+class Checkpoints {
+ public:
+  explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
+
+  // `write` fills an empty folder. Replaces a checkpoint of the same step.
+  void save(int64_t step, const std::function<void(const std::string& folder)>& write) const;
+
+  std::vector<int64_t> steps() const;  // ascending; whether they are whole is another question
+  std::string path(int64_t step) const;
+
+  // "" for a whole checkpoint, else one sentence that names the file and what is wrong with it.
+  static std::string damage(const std::string& checkpoint);
+  // The newest whole checkpoint, or -1 when there is none at all. Damaged ones that are newer are
+  // appended to `damaged` as sentences; when all are damaged that is an Error.
+  int64_t newest(std::vector<std::string>* damaged) const;
+
+  // Leaves the last `keep` checkpoints and the best (-1: none).
+  void prune(int64_t keep, int64_t best) const;
+  // Points `checkpoints/best` at that step; -1 removes it.
+  void mark_best(int64_t step) const;
+  // After a crash: half-made folders go; checkpoints after `step`, which cannot be whole or they
+  // would be in use, are renamed to step-….damaged, out of the way of what is made next.
+  void tidy(int64_t step) const;
+
+ private:
+  std::string folder_;
+};
+
+// The step in a name such as step-00001000, or -1.
+int64_t step_of(const std::string& name);
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,47 @@
+#pragma once
+#include <string>
+
+#include "experiments/checkpoints.h"
+#include "experiments/run.h"
+
+namespace lrnn::experiments {
+
+// A run folder that this process alone works in:
+//
+//   config.yaml    the resolved config: running it again is the same run
+//   info.json      versions, machine, threads, when it began
+//   metrics.jsonl  loss and accuracy by step; no times, so that it can be compared byte by byte
+//   timing.jsonl   when, and how fast
+//   checkpoints/   see Checkpoints
+//   result.json    once the run is finished
+class Folder {
+ public:
+  // Creates the folder or, with `resume`, goes on in it. Errors: another process is at work in it;
+  // it holds a run and `resume` is false; it holds a run with another config.
+  Folder(const std::string& path, const RunConfig& config, bool resume);
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  const Checkpoints& checkpoints() const { return checkpoints_; }
+  bool existed() const { return existed_; }
+
+  // The number of threads the run was started with, so that a resumed one gives the same bits; on
+  // the first call ever `threads` becomes that number.
+  int64_t settle_threads(int64_t threads) const;
+
+ private:
+  void lock();
+  void check_config(const RunConfig& config) const;
+
+  std::string path_;
+  Checkpoints checkpoints_;
+  bool existed_ = false;
+  int lock_ = -1;
+};
+
+// The config as text, with every key.
+std::string print_config(const RunConfig& config);
+
+}  // namespace lrnn::experiments

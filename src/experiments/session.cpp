@@ -1,0 +1,224 @@
+#include "experiments/session.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/atomic_file.h"
+#include "experiments/result.h"
+#include "model/checkpoint.h"
+
+namespace lrnn::experiments {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+using training::Update;
+
+namespace {
+
+// A run whose every batch is skipped would never end.
+constexpr int64_t kSkipsInARow = 100;
+constexpr double kReportSeconds = 0.2;
+
+bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+double ratio(double a, int64_t b) { return b ? a / double(b) : 0; }
+
+// The seconds that earlier processes spent on the run: the last line of timing.jsonl that can be
+// read, for one may have been cut short.
+double seconds_before(const std::string& file) {
+  double out = 0;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (const auto json = Json::parse(line, nullptr, false); json.is_object())
+      out = json.value("seconds", out);
+  return out;
+}
+
+}  // namespace
+
+Session::Session(const RunConfig& config, const TrainOptions& options)
+    : config_(config), options_(options), folder_(options.out, config, options.resume) {
+  task_ = tasks::make(config.task);
+  model_ = build(config, *task_);
+  threads_ = std::make_unique<training::Threads>(
+      folder_.settle_threads(training::choose_threads(*model_, *task_, config.train)));
+  trainer_ =
+      std::make_unique<training::Trainer>(*model_, *task_, config.train, uint64_t(config.seed));
+  if (folder_.existed()) restore();
+  metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
+  const auto timing = folder_.file("timing.jsonl");
+  seconds_before_ = seconds_before(timing);
+  timing_ =
+      std::make_unique<AppendFile>(timing, fs::exists(timing) ? int64_t(fs::file_size(timing)) : 0);
+  begin_ = reported_ = Clock::now();
+}
+
+void Session::restore() {
+  const auto& checkpoints = folder_.checkpoints();
+  std::vector<std::string> damaged;
+  const int64_t step = checkpoints.newest(&damaged);
+  for (const auto& sentence : damaged)
+    fmt::print(stderr, "warning: {}; going on from step {}\n", sentence, step);
+  checkpoints.tidy(step);
+  if (step < 0) return;
+  const std::string from = checkpoints.path(step);
+  state_ = read_state(from + "/state.json");
+  check(state_.step == step, from, "/state.json says step ", state_.step);
+  const std::string weights = from + "/model.safetensors",
+                    moments = from + "/optimizer.safetensors";
+  model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
+  trainer_->optimizer().load(model::read_checkpoint(moments).tensors, moments);
+  checkpoints.mark_best(state_.best_step);
+  saved_at_ = step;
+}
+
+TrainResult Session::run() {
+  bool interrupted = false;
+  while (!finished() && !interrupted) {
+    train_one();
+    interrupted = options_.interrupted && options_.interrupted();
+    if ((interrupted && !finished()) || due(state_.step, config_.train.checkpoint_every)) save();
+    report(finished());
+  }
+  return finish(interrupted && !finished());
+}
+
+void Session::train_one() {
+  const Update update = trainer_->update(state_.step, state_.step + state_.skipped);
+  if (update.skipped) {
+    ++state_.skipped;
+    check(++skipped_in_a_row_ < kSkipsInARow, "the loss or gradient was not finite in ",
+          kSkipsInARow, " batches in a row, from step ", state_.step, " on");
+    return;
+  }
+  skipped_in_a_row_ = 0;
+  ++state_.step;
+  state_.loss_sum += update.loss, loss_sum_ += update.loss;
+  state_.right += update.right, right_ += update.right;
+  state_.targets += update.targets, targets_ += update.targets;
+  ++state_.updates, ++updates_;
+  if (due(state_.step, config_.train.log_every) || finished()) log(update);
+  if (due(state_.step, config_.train.eval_every) || finished())
+    if (evaluate()) save();
+}
+
+void Session::log(const Update& last) {
+  metrics_->line(Json{{"kind", "train"},
+                      {"step", state_.step},
+                      {"loss", ratio(state_.loss_sum, state_.updates)},
+                      {"accuracy", ratio(double(state_.right), state_.targets)},
+                      {"lr", last.lr},
+                      {"grad_norm", last.grad_norm},
+                      {"skipped", state_.skipped}}
+                     .dump());
+  timing_->line(Json{{"step", state_.step}, {"seconds", seconds()}}.dump());
+  state_.loss_sum = 0;
+  state_.updates = state_.right = state_.targets = 0;
+}
+
+void Session::measure() {
+  training::EvaluateOptions how;
+  how.seed = uint64_t(config_.seed);
+  how.precision = config_.train.precision;
+  evaluation_ = training::evaluate(*model_, *task_, how);
+  evaluated_at_ = state_.step;
+}
+
+bool Session::evaluate() {
+  measure();
+  progress_.eval_accuracy = evaluation_.accuracy();
+  progress_.eval_scaled = evaluation_.scaled();
+  Json line{{"kind", "eval"},
+            {"step", state_.step},
+            {"loss", evaluation_.loss},
+            {"accuracy", evaluation_.accuracy()},
+            {"scaled", evaluation_.scaled()}};
+  if (evaluation_.tokens.count) line["token_accuracy"] = evaluation_.tokens.accuracy();
+  metrics_->line(line.dump());
+  if (evaluation_.accuracy() <= state_.best_accuracy) return false;
+  state_.best_accuracy = evaluation_.accuracy();
+  state_.best_step = state_.step;
+  return true;
+}
+
+void Session::save() {
+  if (saved_at_ == state_.step) return;
+  metrics_->sync();
+  state_.metrics_bytes = metrics_->size();
+  folder_.checkpoints().save(state_.step, [&](const std::string& to) {
+    model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(*model_), {}});
+    model::write_checkpoint(to + "/optimizer.safetensors", {trainer_->optimizer().state(), {}});
+    write_atomically(to + "/state.json", print(state_));
+    write_atomically(to + "/config.yaml", print_config(config_));
+  });
+  saved_at_ = state_.step;
+  folder_.checkpoints().mark_best(state_.best_step);
+  folder_.checkpoints().prune(config_.train.keep, state_.best_step);
+}
+
+double Session::seconds() const {
+  return seconds_before_ + std::chrono::duration<double>(Clock::now() - begin_).count();
+}
+
+void Session::report(bool now) {
+  const auto time = Clock::now();
+  const double passed = std::chrono::duration<double>(time - reported_).count();
+  if ((passed < kReportSeconds && !now) || updates_ == 0) return;
+  progress_.step = state_.step, progress_.steps = config_.train.steps;
+  progress_.loss = ratio(loss_sum_, updates_);
+  progress_.accuracy = ratio(double(right_), targets_);
+  progress_.steps_per_second = double(updates_) / passed;
+  if (options_.progress) options_.progress(progress_);
+  reported_ = time;
+  loss_sum_ = 0;
+  updates_ = right_ = targets_ = 0;
+}
+
+// What the run has already reported; false when it has not, or the report cannot be read.
+bool Session::read_result(TrainResult& out) const {
+  const std::string file = folder_.file("result.json");
+  if (!fs::exists(file)) return false;
+  try {
+    const auto json = Json::parse(read_file(file));
+    if (json.at("step").get<int64_t>() != state_.step) return false;
+    out.evaluation = evaluation_from_json(json.at("evaluation"));
+    out.seconds = json.at("seconds").get<double>();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
+TrainResult Session::finish(bool interrupted) {
+  TrainResult out{.evaluation = {},
+                  .step = state_.step,
+                  .skipped = state_.skipped,
+                  .interrupted = interrupted,
+                  .seconds = seconds()};
+  if (interrupted) return out;
+  save();
+  if (evaluated_at_ != state_.step) {
+    if (read_result(out)) return out;
+    // The process was killed between its last checkpoint and here; the weights give it again.
+    measure();
+  }
+  out.evaluation = evaluation_;
+  write_atomically(folder_.file("result.json"), Json{{"step", state_.step},
+                                                     {"skipped", state_.skipped},
+                                                     {"best_step", state_.best_step},
+                                                     {"best_accuracy", state_.best_accuracy},
+                                                     {"seconds", out.seconds},
+                                                     {"evaluation", to_json(evaluation_)}}
+                                                        .dump(2) +
+                                                    "\n");
+  return out;
+}
+
+TrainResult train(const RunConfig& config, const TrainOptions& options) {
+  return Session(config, options).run();
+}
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,54 @@
+#pragma once
+#include <chrono>
+#include <memory>
+
+#include "experiments/append_file.h"
+#include "experiments/folder.h"
+#include "experiments/state.h"
+#include "training/threads.h"
+#include "training/trainer.h"
+
+namespace lrnn::experiments {
+
+// One process's share of a run: from the newest whole checkpoint, or from the start, to the end or
+// an interruption.
+class Session {
+ public:
+  Session(const RunConfig& config, const TrainOptions& options);
+  TrainResult run();
+
+ private:
+  void restore();
+  void train_one();
+  void log(const training::Update& last);
+  void measure();
+  bool evaluate();  // whether it is the best so far
+  void save();
+  void report(bool now);
+  double seconds() const;
+  bool read_result(TrainResult& out) const;
+  TrainResult finish(bool interrupted);
+  bool finished() const { return state_.step >= config_.train.steps; }
+
+  RunConfig config_;
+  const TrainOptions& options_;
+  Folder folder_;
+  tasks::TaskPtr task_;
+  model::ModelPtr model_;
+  std::unique_ptr<training::Threads> threads_;
+  std::unique_ptr<training::Trainer> trainer_;
+  std::unique_ptr<AppendFile> metrics_, timing_;
+
+  RunState state_;
+  training::Evaluation evaluation_;
+  int64_t evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
+
+  // Since the last report to options_.progress.
+  Progress progress_;
+  double loss_sum_ = 0;
+  int64_t updates_ = 0, right_ = 0, targets_ = 0;
+  std::chrono::steady_clock::time_point begin_, reported_;
+  double seconds_before_ = 0;
+};
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,2 @@
+#define LRNN_ISA baseline
+#include "kernels/cpu/row_tables.h"

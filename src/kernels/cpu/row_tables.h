@@ -1,0 +1,33 @@
+#pragma once
+#include "kernels/cpu/row_adamw.h"
+#include "kernels/cpu/row_conv.h"
+#include "kernels/cpu/row_norm.h"
+#include "kernels/cpu/row_swiglu.h"
+
+// The tables of one instruction set; included once per build, with LRNN_ISA naming it.
+namespace lrnn::kernels::rows {
+namespace {
+
+template <class Io> void exp_rows(const Io* x, int64_t n, Io* y) {
+  over<Real<Io>>(n, [&](int64_t i, auto part) { store(y + i, exp_(load(x + i, part)), part); });
+}
+
+template <class Io> constexpr Table<Io> make_table() {
+  return {norm<Io>, norm_backward<Io>, swiglu<Io>,  swiglu_backward<Io>,
+          conv<Io>, conv_backward<Io>, exp_rows<Io>};
+}
+
+}  // namespace
+
+namespace LRNN_ISA {
+extern const Table<float> kFloat;
+extern const Table<double> kDouble;
+extern const Table<Bf16> kBf16;
+extern const FlatTable kFlat;
+const Table<float> kFloat = make_table<float>();
+const Table<double> kDouble = make_table<double>();
+const Table<Bf16> kBf16 = make_table<Bf16>();
+const FlatTable kFlat = {adamw, sum_of_squares};
+}  // namespace LRNN_ISA
+
+}  // namespace lrnn::kernels::rows

@@ -1,0 +1,241 @@
+#include "mixers/delta_product.h"
+
+#include <cmath>
+
+#include "mixers/initial.h"
+#include "ops/delta_product.h"
+#include "ops/pointwise.h"
+
+namespace lrnn::mixers {
+namespace {
+
+constexpr double kNormEps = 1e-6;  // of q and k; fla has no switch for it either
+
+// Channels are ordered (n h d): householder first, as in fla's checkpoints.
+class DeltaProduct final : public Mixer {
+ public:
+  DeltaProduct(int64_t width, const DeltaProductConfig& c) : c_(c) {
+    const int64_t N = c.householders, H = c.heads, K = c.key_dim, V = c.value();
+    q_proj_ = add<Linear>("q_proj", width, H * K);
+    k_proj_ = add<Linear>("k_proj", width, N * H * K);
+    v_proj_ = add<Linear>("v_proj", width, N * H * V);
+    if (c.beta) b_proj_ = add<Linear>("b_proj", width, N * H);
+    if (c.forget_gate) {
+      a_proj_ = add<Linear>("a_proj", width, H);
+      A_log_ = register_parameter("A_log", torch::empty(H));
+      dt_bias_ = register_parameter("dt_bias", torch::empty(H));
+    }
+    if (c.conv > 0) {
+      q_conv_ = add<ShortConv>("q_conv1d", H * K, c.conv);
+      k_conv_ = add<ShortConv>("k_conv1d", N * H * K, c.conv);
+      v_conv_ = add<ShortConv>("v_conv1d", N * H * V, c.conv);
+    }
+    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, H * V);
+    o_norm_ = add<RmsNorm>("o_norm", V, c.norm_eps);
+    o_proj_ = add<Linear>("o_proj", H * V, width);
+  }
+
+  Tensor forward(const Rows& x, State& state, const Context& context) override {
+    if (state.empty()) state.resize(c_.conv > 0 ? 4 : 1);
+    check(state.size() == (c_.conv > 0 ? 4u : 1u), "delta_product: the state has ", state.size(),
+          " tensors, not ", c_.conv > 0 ? 4 : 1);
+    const Inputs in = inputs(x, state, context);
+    return context.last_only ? last(x, in, state, context) : whole(x, in, state, context);
+  }
+
+  void initialise(const Init& init) override;
+  std::vector<std::string> undecayed() const override {
+    if (!c_.forget_gate) return {};
+    return {"A_log", "dt_bias"};
+  }
+  int64_t state_size() const override {
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
+    return H * K * V + c_.conv * H * (K + N * K + N * V);
+  }
+
+ private:
+  // What acts on the state. q is separate: it is read at fewer places when only the end is wanted.
+  struct Inputs {
+    Tensor k, v, beta, log_gate;
+  };
+
+  template <class Module, class... Sizes>
+  std::shared_ptr<Module> add(const char* name, Sizes... sizes) {
+    return register_module(name, std::make_shared<Module>(sizes...));
+  }
+
+  // The convolution, where there is one, has the SiLU inside.
+  Tensor activate(Tensor y, const std::shared_ptr<ShortConv>& conv, Tensor* state,
+                  const std::string& activation, const Tensor& cu_seqlens) const {
+    const bool silu = activation == "silu";
+    if (conv)
+      y = conv->forward(y, *state, silu, cu_seqlens);
+    else if (silu)
+      y = torch::silu(y);
+    return after(y, activation);
+  }
+  static Tensor after(const Tensor& y, const std::string& activation) {
+    if (activation == "relu") return torch::relu(y);
+    if (activation == "elu") return torch::elu(y) + 1;
+    return y;
+  }
+  Tensor normalise(const Tensor& y) const {
+    if (c_.qk_norm == "l2") return ops::l2_norm(y, kNormEps);
+    if (c_.qk_norm == "sum") return (y / y.sum(-1, true)).to(y.scalar_type());
+    return y;
+  }
+
+  Inputs inputs(const Rows& x, State& state, const Context& context) const {
+    const int64_t B = x.batch(), T = x.length(), N = c_.householders, H = c_.heads;
+    const bool conv = c_.conv > 0;
+    Inputs in;
+    in.k = activate(x.through(*k_proj_), k_conv_, conv ? &state[2] : nullptr, c_.qk_activation,
+                    context.cu_seqlens);
+    in.k = normalise(in.k.view({B, T, N, H, c_.key_dim}));
+    in.v = activate(x.through(*v_proj_), v_conv_, conv ? &state[3] : nullptr, c_.v_activation,
+                    context.cu_seqlens)
+               .view({B, T, N, H, c_.value()});
+    in.beta = c_.beta ? torch::sigmoid(x.through(*b_proj_)).view({B, T, N, H})
+                      : torch::ones({B, T, N, H}, in.k.options().requires_grad(false));
+    if (c_.negative()) in.beta = 2 * in.beta;
+    if (c_.forget_gate) {
+      // The logarithm of a gate near 1 needs more digits than bfloat16 has.
+      const Tensor a = x.through(*a_proj_).to(A_log_.scalar_type());
+      in.log_gate = -A_log_.exp() * torch::softplus(a + dt_bias_);
+    }
+    if (context.observe) {
+      context.observe("k", in.k);
+      context.observe("v", in.v);
+      context.observe("beta", in.beta);
+      if (c_.forget_gate) context.observe("log_gate", in.log_gate);
+    }
+    return in;
+  }
+
+  ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
+                                const Context& context) const {
+    auto out = ops::delta_product({.q = q,
+                                   .k = in.k,
+                                   .v = in.v,
+                                   .beta = in.beta,
+                                   .log_gate = in.log_gate,
+                                   .state = state[0],
+                                   .scale = {},
+                                   .cu_seqlens = context.cu_seqlens});
+    state[0] = out.state;
+    return out;
+  }
+
+  Tensor whole(const Rows& x, const Inputs& in, State& state, const Context& context) const {
+    const Tensor q = activate(x.through(*q_proj_), q_conv_, c_.conv > 0 ? &state[1] : nullptr,
+                              c_.qk_activation, context.cu_seqlens);
+    // The op chooses its own precision: autocast would round the state inside it.
+    const auto o = [&, heads = normalise(q.view({x.batch(), x.length(), c_.heads, c_.key_dim}))] {
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      return recur(heads, in, state, context).o;
+    }();
+    return output(o, c_.output_gate ? x.through(*g_proj_) : Tensor());
+  }
+
+  // The state alone runs over the sequence; it is read once, at the end.
+  Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
+    const int64_t H = c_.heads, K = c_.key_dim;
+    const Tensor pick = context.last_rows(x.batch(), x.length(), 1);  // [S,1]
+    const Tensor q = normalise(last_query(x, state, context).view({-1, H, 1, K}));
+    const Tensor o = [&] {
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
+      const Tensor wide = q.to(S.scalar_type()).matmul(S) / std::sqrt(double(K));
+      return wide.transpose(1, 2).to(in.v.scalar_type());  // [S,1,H,V]
+    }();
+    const Tensor y = output(o, c_.output_gate ? x.through(*g_proj_, pick) : Tensor());
+    return context.cu_seqlens.defined() ? y.transpose(0, 1) : y;
+  }
+
+  Tensor last_query(const Rows& x, State& state, const Context& context) const {
+    if (!q_conv_)
+      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)), nullptr,
+                      nullptr, c_.qk_activation, {});
+    const int64_t W = c_.conv;
+    const Tensor pick = context.last_rows(x.batch(), x.length(), W);
+    Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
+    if (state[1].defined()) {
+      // A sequence of n < W tokens leaves the newest W - n columns of the old state in the window.
+      const Tensor from = context.lengths(x.length()).unsqueeze(1) + torch::arange(W);
+      const Tensor old = state[1].transpose(1, 2).to(window.scalar_type());
+      const Tensor index = from.clamp_max(W - 1).unsqueeze(-1).expand_as(old);
+      window = window + old.gather(1, index).masked_fill((from >= W).unsqueeze(-1), 0);
+    }
+    const Tensor q = q_conv_->last(window, state[1], c_.qk_activation == "silu");
+    return after(q, c_.qk_activation);
+  }
+
+  // o [..,H,V], gate [..,H*V] or undefined
+  Tensor output(const Tensor& o, const Tensor& gate) const {
+    Tensor y = o_norm_->forward(o).flatten(-2);
+    if (gate.defined()) y = ops::swiglu(gate, y);
+    return o_proj_->forward(y);
+  }
+
+  DeltaProductConfig c_;
+  std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, b_proj_, a_proj_, g_proj_, o_proj_;
+  std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
+  std::shared_ptr<RmsNorm> o_norm_;
+  Tensor A_log_, dt_bias_;
+};
+
+void DeltaProduct::initialise(const Init& init) {
+  const torch::NoGradGuard no_grad;
+  const bool fla = init.scheme == "fla";
+  for (const auto& item : named_parameters()) {
+    const auto& name = item.key();
+    Tensor w = item.value();
+    if (name == "o_norm.weight") {
+      w.fill_(1);
+    } else if (name == "A_log") {
+      fill_uniform(w, init.seed, name, 0, 16);
+      w.log_();
+    } else if (name == "dt_bias") {
+      // The inverse softplus of a step size between 0.001 and 0.1, uniform in its logarithm.
+      fill_uniform(w, init.seed, name, std::log(0.001), std::log(0.1));
+      w.exp_().clamp_min_(1e-4);
+      w.add_(torch::log(-torch::expm1(-w)));
+    } else if (fla) {
+      fill_normal(w, init.seed, name, init.std);
+    } else {
+      const double bound = w.dim() == 3
+                               ? 1 / std::sqrt(double(w.size(2)))
+                               : init.gain * std::sqrt(6.0 / double(w.size(0) + w.size(1)));
+      fill_uniform(w, init.seed, name, -bound, bound);
+    }
+  }
+}
+
+}  // namespace
+
+void DeltaProductConfig::check(const Section& at) const {
+  at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
+  at.require(key_dim >= 1, "key_dim", "must be at least 1, got ", key_dim);
+  at.require(value_dim >= 0, "value_dim", "must be at least 1, or 0 for key_dim; got ", value_dim);
+  at.require(householders >= 1, "householders", "must be at least 1, got ", householders);
+  at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
+             "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
+  at.require(conv >= 0, "conv", "must be at least 0, got ", conv);
+  at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+}
+
+MixerPtr make_delta_product(int64_t width, const DeltaProductConfig& config) {
+  return std::make_shared<DeltaProduct>(width, config);
+}
+
+MixerPtr make_delta_product(int64_t width, const Section& at) {
+  return make_delta_product(width, load<DeltaProductConfig>(at, {"name"}));
+}
+
+YAML::Node resolve_delta_product(const Section& at) {
+  return save(load<DeltaProductConfig>(at, {"name"}));
+}
+
+std::string help_delta_product() { return help<DeltaProductConfig>(); }
+
+}  // namespace lrnn::mixers

@@ -1,0 +1,39 @@
+#pragma once
+#include "mixers/mixer.h"
+
+namespace lrnn::mixers {
+
+// DeltaNet, Gated DeltaNet, DeltaProduct and Gated DeltaProduct are one layer with switches.
+struct DeltaProductConfig {
+  int64_t heads = 4, key_dim = 32, value_dim = 0, householders = 1;
+  Range range = {-1, 1};
+  int64_t conv = 4;
+  bool forget_gate = false, output_gate = false;
+  std::string qk_activation = "silu", v_activation = "silu", qk_norm = "l2";
+  bool beta = true;
+  double norm_eps = 1e-6;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("heads", heads, "independent states");
+    visit("key_dim", key_dim, "key size per head; rows of a state");
+    visit("value_dim", value_dim, "value size per head; columns of a state; 0: as key_dim");
+    visit("householders", householders, "reflections per token; 1 is DeltaNet");
+    visit("range", range, "of the eigenvalues: [0, 1], or [-1, 1] which can count modulo two");
+    visit("conv", conv, "kernel of the short convolution on q, k and v; 0: none");
+    visit("forget_gate", forget_gate, "the state decays by a learnt factor before each token");
+    visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
+    visit("qk_activation", qk_activation, "of q and k", {"silu", "relu", "elu", "none"});
+    visit("v_activation", v_activation, "of v", {"silu", "none"});
+    visit("qk_norm", qk_norm, "of q and k per head", {"l2", "sum", "none"});
+    visit("beta", beta, "false: the step size is not learnt but 1 (2 with the range [-1, 1])");
+    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
+  }
+  void check(const Section& at) const;
+
+  int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
+  bool negative() const { return range.lo < 0; }
+};
+
+MixerPtr make_delta_product(int64_t width, const DeltaProductConfig& config);
+
+}  // namespace lrnn::mixers

@@ -1,0 +1,15 @@
+#pragma once
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+
+// Initial weights as a pure function of (seed, name of the tensor, index): the same bits whatever
+// was initialised before, on any number of threads.
+namespace lrnn::mixers {
+
+void fill_uniform(torch::Tensor weight, uint64_t seed, const std::string& name, double lo,
+                  double hi);
+void fill_normal(torch::Tensor weight, uint64_t seed, const std::string& name, double deviation);
+
+}  // namespace lrnn::mixers

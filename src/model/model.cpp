@@ -1,0 +1,153 @@
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+#include "mixers/initial.h"
+#include "model/block.h"
+
+namespace lrnn::model {
+namespace {
+
+// The part that fla calls `model`: everything but the head.
+class Trunk : public torch::nn::Module {
+ public:
+  Trunk(const ModelConfig& c, int64_t vocabulary) {
+    // A module of its own because the tensor is called embeddings.weight.
+    embeddings_ =
+        register_module("embeddings", std::make_shared<mixers::Linear>(c.width, vocabulary));
+    auto layers = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
+    for (int64_t i = 0; i < c.layers; ++i)
+      layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c)));
+    norm_ = register_module("norm", std::make_shared<mixers::RmsNorm>(c.width, c.norm_eps));
+  }
+
+  Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
+    mixers::Rows x{embeddings_->weight, tokens};
+    // Few tokens of many: looking them up first is less work than transforming the table.
+    if (embeddings_->weight.size(0) >= tokens.numel()) x = {x.rows(), {}};
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const bool last = context.last_only && i + 1 == blocks_.size();
+      x = {blocks_[i]->forward(x, state[i], layer_context(context, i, last)), {}};
+    }
+    return norm_->forward(x.x);
+  }
+
+  const Tensor& embedding() const { return embeddings_->weight; }
+  const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+
+ private:
+  static Context layer_context(const Context& context, size_t layer, bool last_only) {
+    Context out{.cu_seqlens = context.cu_seqlens, .last_only = last_only};
+    if (context.observe)
+      out.observe = [&context, layer](const std::string& name, const Tensor& value) {
+        context.observe(cat("layers.", layer, ".", name), value);
+      };
+    return out;
+  }
+
+  std::shared_ptr<mixers::Linear> embeddings_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::shared_ptr<mixers::RmsNorm> norm_;
+};
+
+void check_input(const Tensor& tokens, const Context& context, const State& state, size_t layers) {
+  check(tokens.dim() == 2 && tokens.scalar_type() == torch::kInt64,
+        "model: tokens must be int64 [B,T], got ", tokens.scalar_type(), " ", tokens.sizes());
+  check(!context.cu_seqlens.defined() || tokens.size(0) == 1,
+        "model: packed tokens must be [1,total], got ", tokens.sizes());
+  check(state.empty() || state.size() == layers, "model: the state has ", state.size(),
+        " blocks, the model ", layers);
+}
+
+}  // namespace
+
+void ModelConfig::check(const Section& at) const {
+  at.require(width >= 1, "width", "must be at least 1, got ", width);
+  at.require(layers >= 1, "layers", "must be at least 1, got ", layers);
+  at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+  at.child("mlp").require(mlp.hidden >= 0, "hidden", "must be at least 0, got ", mlp.hidden);
+  at.child("init").require(init.gain > 0, "gain", "must be positive, got ", init.gain);
+  at.child("init").require(init.std > 0, "std", "must be positive, got ", init.std);
+  mixers::resolve(mixer);
+}
+
+struct Model::Impl {
+  std::shared_ptr<Trunk> trunk;
+  std::shared_ptr<mixers::Linear> head;  // null: the embedding is the head
+};
+
+Model::Model(Blank, const ModelConfig& config, int64_t vocabulary)
+    : config_(config), vocabulary_(vocabulary), impl_(std::make_shared<Impl>()) {
+  check(vocabulary >= 1, "model: the vocabulary must have at least 1 token, got ", vocabulary);
+  impl_->trunk = register_module("model", std::make_shared<Trunk>(config, vocabulary));
+  if (!config.tied)
+    impl_->head =
+        register_module("lm_head", std::make_shared<mixers::Linear>(config.width, vocabulary));
+}
+
+Model::Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed)
+    : Model(Blank{}, config, vocabulary) {
+  if (!seed)
+    seed = static_cast<uint64_t>(torch::randint(INT64_MAX, {}, torch::kInt64).item<int64_t>());
+  initialise(*seed);
+}
+
+std::shared_ptr<Model> Model::blank(const ModelConfig& config, int64_t vocabulary) {
+  return std::shared_ptr<Model>(new Model(Blank{}, config, vocabulary));
+}
+
+// Everything but the mixers, which know best themselves.
+void Model::initialise(uint64_t seed) {
+  const torch::NoGradGuard no_grad;
+  const InitConfig& c = config_.init;
+  const double shrink = 1 / std::sqrt(2.0 * double(config_.layers));
+  for (const auto& item : named_parameters()) {
+    const auto& name = item.key();
+    Tensor w = item.value();
+    if (name.find(".attn.") != std::string::npos) continue;
+    if (name.ends_with("norm.weight")) {
+      w.fill_(1);
+    } else if (!name.ends_with("down_proj.weight") || c.scheme == "fla") {
+      mixers::fill_normal(w, seed, name, c.std);
+    } else if (c.scheme == "chomsky") {
+      mixers::fill_normal(w, seed, name, c.std * shrink);
+    } else {
+      const double bound = shrink / std::sqrt(double(w.size(1)));
+      mixers::fill_uniform(w, seed, name, -bound, bound);
+    }
+  }
+  const auto& blocks = impl_->trunk->blocks();
+  for (size_t i = 0; i < blocks.size(); ++i)
+    blocks[i]->mixer().initialise(
+        {.scheme = c.scheme, .gain = c.gain, .std = c.std, .seed = Random(seed, 0, i).bits()});
+}
+
+Tensor Model::forward(const Tensor& tokens, State& state, const Context& context) {
+  check_input(tokens, context, state, impl_->trunk->blocks().size());
+  state.resize(impl_->trunk->blocks().size());
+  const Tensor x = impl_->trunk->forward(tokens, state, context);
+  return impl_->head ? impl_->head->forward(x) : torch::linear(x, impl_->trunk->embedding());
+}
+
+int64_t Model::state_size() const {
+  int64_t size = 0;
+  for (const auto& block : impl_->trunk->blocks()) size += block->mixer().state_size();
+  return size;
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const auto& parameter : parameters()) count += parameter.numel();
+  return count;
+}
+
+bool Model::decays(const std::string& name) const {
+  const auto& blocks = impl_->trunk->blocks();
+  for (size_t i = 0; i < blocks.size(); ++i)
+    for (const auto& own : blocks[i]->mixer().undecayed())
+      if (name == cat("model.layers.", i, ".attn.", own)) return false;
+  return true;
+}
+
+}  // namespace lrnn::model

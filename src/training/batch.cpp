@@ -1,0 +1,90 @@
+#include "training/batch.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace lrnn::training {
+
+using tasks::Example;
+using torch::Tensor;
+
+namespace {
+
+bool asks_at_the_end_only(const Example& e) {
+  return e.target.back() >= 0 &&
+         std::all_of(e.target.begin(), e.target.end() - 1, [](int64_t t) { return t < 0; });
+}
+
+// A wrong task would otherwise surface as an index error deep inside an embedding.
+void check_example(const Example& e, int64_t vocabulary) {
+  check(!e.input.empty(), "the task made an example without tokens");
+  check(e.input.size() == e.target.size(), "the task made an example of ", e.input.size(),
+        " tokens with ", e.target.size(), " targets");
+  for (int64_t token : e.input)
+    check(token >= 0 && token < vocabulary, "the task made token ", token,
+          ", outside its vocabulary of ", vocabulary);
+  for (int64_t token : e.target)
+    check(token >= -1 && token < vocabulary, "the task made target ", token,
+          ", outside its vocabulary of ", vocabulary);
+}
+
+}  // namespace
+
+Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary) {
+  check(count > 0, "a batch needs at least one example");
+  const Example* end = examples + count;
+  int64_t total = 0;
+  bool equal = true, last_only = true;
+  for (auto e = examples; e != end; ++e) {
+    check_example(*e, vocabulary);
+    total += int64_t(e->input.size());
+    equal &= e->input.size() == examples->input.size();
+    last_only &= asks_at_the_end_only(*e);
+  }
+
+  Batch out;
+  out.context.last_only = last_only;
+  out.input = torch::empty({total}, torch::kInt64);
+  out.target = torch::empty({last_only ? count : total}, torch::kInt64);
+  auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
+  auto cu_seqlens = torch::zeros({count + 1}, torch::kInt64);
+  auto begin = cu_seqlens.data_ptr<int64_t>();
+  for (auto e = examples; e != end; ++e, ++begin) {
+    input = std::copy(e->input.begin(), e->input.end(), input);
+    target =
+        std::copy(last_only ? e->target.end() - 1 : e->target.begin(), e->target.end(), target);
+    begin[1] = begin[0] + int64_t(e->input.size());
+    out.targets += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
+  }
+  check(out.targets > 0, "the task made a batch without a single target");
+  if (equal) {
+    out.input = out.input.view({count, -1});
+  } else {
+    out.input = out.input.unsqueeze(0);
+    out.context.cu_seqlens = cu_seqlens;
+  }
+  return out;
+}
+
+std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split, Range length,
+                          int64_t first, int64_t count) {
+  std::vector<Example> out;
+  out.reserve(size_t(count));
+  for (int64_t i = first; i < first + count; ++i)
+    out.push_back(task.sample(seed, split, uint64_t(i), length));
+  return out;
+}
+
+Tensor loss_sum(const Tensor& logits, const Batch& batch) {
+  // float64 stays float64; bfloat16 logits are compared in float32.
+  auto rows = logits.reshape({-1, logits.size(-1)});
+  if (rows.scalar_type() == torch::kBFloat16) rows = rows.to(torch::kFloat32);
+  return at::nll_loss(at::log_softmax(rows, -1), batch.target, {}, at::Reduction::Sum, -1);
+}
+
+Tensor right(const Tensor& logits, const Batch& batch) {
+  return logits.detach().reshape({-1, logits.size(-1)}).argmax(-1) == batch.target;
+}
+
+}  // namespace lrnn::training

@@ -1,0 +1,34 @@
+#pragma once
+#include <torch/types.h>
+
+#include <vector>
+
+#include "mixers/mixer.h"
+#include "tasks/task.h"
+
+namespace lrnn::training {
+
+// Some examples as tensors, holding the work that reaches the loss and no more. Sequences of
+// different lengths lie end to end instead of being padded; when every example asks one question,
+// at its end, only that position goes through the model's last rows.
+struct Batch {
+  torch::Tensor input;      // int64 [B,T] when all lengths are equal, else packed [1,total]
+  mixers::Context context;  // matches input
+  torch::Tensor target;     // int64 [rows]: one per row of the flattened logits, -1: none
+  int64_t targets = 0;      // those that are not -1
+};
+
+// The examples keep their order.
+Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary);
+
+// Examples first .. first+count-1 of a split.
+std::vector<tasks::Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split,
+                                 Range length, int64_t first, int64_t count);
+
+// Sum (not mean) of the cross-entropies at the targets: parts of a batch add up.
+torch::Tensor loss_sum(const torch::Tensor& logits, const Batch& batch);
+
+// bool [rows]: the argmax over all logits is the target. False where there is none.
+torch::Tensor right(const torch::Tensor& logits, const Batch& batch);
+
+}  // namespace lrnn::training

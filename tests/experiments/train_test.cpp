@@ -1,0 +1,256 @@
+#include <sys/file.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "experiments/result.h"
+#include "experiments/run.h"
+#include "experiments/state.h"
+#include "tests/experiments/folder.h"
+
+namespace lrnn::experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSteps = 13;
+
+RunConfig small(std::vector<std::string> overrides = {}) {
+  // None of these divides another, so every kind of moment comes up.
+  for (const char* own : {"train.steps=13", "train.log_every=5", "train.eval_every=4",
+                          "train.checkpoint_every=3", "train.keep=2"})
+    overrides.insert(overrides.begin(), own);
+  return read_config(std::string(LRNN_SOURCE_DIR) + "/configs/tiny.yaml", overrides);
+}
+
+TrainOptions into(const std::string& out, bool resume = false) {
+  TrainOptions options;
+  options.out = out;
+  options.resume = resume;
+  return options;
+}
+
+struct Killed {};
+
+// What a run leaves behind that must not depend on how it got there.
+std::map<std::string, std::string> bytes_of(const std::string& run) {
+  std::map<std::string, std::string> out;
+  out["metrics"] = read_file(run + "/metrics.jsonl");
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"})
+    out[name] = read_file(run + "/checkpoints/step-00000013/" + name);
+  return out;
+}
+
+class Train : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    reference_ = new TemporaryFolder;
+    train(small(), into(*reference_ / "run"));
+  }
+  static void TearDownTestSuite() { delete reference_; }
+  static std::string reference() { return *reference_ / "run"; }
+
+  // Stops at step n as a power cut would: without a word.
+  static void killed_after(int64_t n, const std::string& out) {
+    auto options = into(out, true);
+    int64_t calls = 0;
+    options.interrupted = [&] {
+      if (++calls == n) throw Killed();
+      return false;
+    };
+    EXPECT_THROW(train(small(), options), Killed);
+  }
+
+  TemporaryFolder folder_;
+
+ private:
+  static TemporaryFolder* reference_;
+};
+TemporaryFolder* Train::reference_ = nullptr;
+
+TEST_F(Train, LeavesWhatItShould) {
+  for (const char* name :
+       {"config.yaml", "info.json", "metrics.jsonl", "timing.jsonl", "result.json"})
+    EXPECT_TRUE(fs::exists(reference() + "/" + name)) << name;
+  std::vector<std::string> lines;
+  std::ifstream in(reference() + "/metrics.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line);
+    lines.push_back(json["kind"].get<std::string>() + std::to_string(json["step"].get<int>()));
+  }
+  EXPECT_EQ(lines, (std::vector<std::string>{"eval4", "train5", "eval8", "train10", "eval12",
+                                             "train13", "eval13"}));
+  // Its own config starts the same run.
+  train(read_config(reference() + "/config.yaml", {}), into(folder_ / "again"));
+  EXPECT_EQ(bytes_of(folder_ / "again"), bytes_of(reference()));
+}
+
+TEST_F(Train, KilledAnywhereAndResumedIsUndisturbed) {
+  for (int64_t first : {1, 2, 3, 4, 5, 7, 9, 12, 13}) {
+    SCOPED_TRACE(first);
+    const auto out = folder_ / std::to_string(first);
+    killed_after(first, out);
+    if (first < 12) killed_after(2, out);
+    const auto result = train(small(), into(out, true));
+    EXPECT_EQ(result.step, kSteps);
+    EXPECT_FALSE(result.interrupted);
+    EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+  }
+}
+
+TEST_F(Train, InterruptedSavesAndGoesOn) {
+  const auto out = folder_ / "run";
+  auto options = into(out, true);
+  options.interrupted = [] { return true; };
+  for (int64_t step = 1; step < kSteps; ++step) {
+    const auto result = train(small(), options);
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_EQ(result.step, step);
+    EXPECT_EQ(open(out).step, step);
+    EXPECT_FALSE(fs::exists(out + "/result.json"));
+  }
+  EXPECT_FALSE(train(small(), options).interrupted);
+  EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+}
+
+TEST_F(Train, ADamagedCheckpointFallsBackToThePreviousOne) {
+  for (const char* name :
+       {"model.safetensors", "optimizer.safetensors", "state.json", "config.yaml", "manifest.json"})
+    for (const auto harm : {flip_a_bit, cut_in_half}) {
+      SCOPED_TRACE(name);
+      TemporaryFolder folder;
+      const auto out = folder / "run";
+      killed_after(7, out);  // checkpoints of steps 3 (or 4, the best so far) and 6
+      harm(out + "/checkpoints/step-00000006/" + name);
+      testing::internal::CaptureStderr();
+      train(small(), into(out, true));
+      EXPECT_HAS(testing::internal::GetCapturedStderr(), "step-00000006/" + std::string(name));
+      EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+    }
+}
+
+TEST_F(Train, AllDamagedIsAnErrorThatNamesTheFile) {
+  const auto out = folder_ / "run";
+  killed_after(7, out);
+  for (const auto& entry : fs::directory_iterator(out + "/checkpoints"))
+    if (!entry.is_symlink()) flip_a_bit(entry.path().string() + "/model.safetensors");
+  EXPECT_HAS(error_of([&] { train(small(), into(out, true)); }), "model.safetensors is damaged");
+  EXPECT_HAS(error_of([&] { open(out); }), "model.safetensors is damaged");
+}
+
+TEST_F(Train, LostMetricsAreAnError) {
+  const auto out = folder_ / "run";
+  killed_after(7, out);
+  cut_in_half(out + "/metrics.jsonl");
+  EXPECT_HAS(error_of([&] { train(small(), into(out, true)); }), "metrics.jsonl has");
+}
+
+TEST_F(Train, AFinishedRunIsLeftAlone) {
+  const auto out = folder_ / "run";
+  const auto first = train(small(), into(out));
+  const auto time = fs::last_write_time(out + "/metrics.jsonl");
+  const auto result = read_file(out + "/result.json");
+  const auto again = train(small(), into(out, true));
+  EXPECT_EQ(to_json(again.evaluation), to_json(first.evaluation));
+  EXPECT_EQ(again.step, kSteps);
+  EXPECT_EQ(again.seconds, first.seconds);
+  EXPECT_EQ(read_file(out + "/result.json"), result);
+  EXPECT_EQ(fs::last_write_time(out + "/metrics.jsonl"), time);
+  EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+
+  fs::remove(out + "/result.json");  // killed just before it was written
+  EXPECT_EQ(to_json(train(small(), into(out, true)).evaluation), to_json(first.evaluation));
+}
+
+TEST_F(Train, AnotherRunOrConfigIsAnError) {
+  const auto out = folder_ / "run";
+  killed_after(4, out);
+  EXPECT_HAS(error_of([&] { train(small(), into(out)); }),
+             "already holds a run | continue it with");
+  const auto error = error_of([&] {
+    train(small({"train.lr=0.5", "seed=7", "train.keep=1"}), into(out, true));
+  });
+  EXPECT_HAS(error, "train.lr: 0.01 -> 0.5");
+  EXPECT_HAS(error, "seed: 1 -> 7");
+  EXPECT_EQ(error.find("keep"), std::string::npos) << error;
+  train(small({"train.keep=1", "train.checkpoint_every=2"}), into(out, true));
+  EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+}
+
+TEST_F(Train, TwoProcessesInOneFolderIsAnError) {
+  const auto out = folder_ / "run";
+  killed_after(4, out);
+  const int other = ::open((out + "/lock").c_str(), O_RDWR);
+  ASSERT_EQ(::flock(other, LOCK_EX), 0);
+  EXPECT_HAS(error_of([&] { train(small(), into(out, true)); }), "another process is training in");
+  ::close(other);
+  train(small(), into(out, true));
+}
+
+TEST_F(Train, ADiskThatTakesNoMoreLeavesThePreviousCheckpoint) {
+  const auto out = folder_ / "run";
+  killed_after(4, out);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{}, tight{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  tight = before;
+  tight.rlim_cur = 20000;  // less than the weights take
+  ::setrlimit(RLIMIT_FSIZE, &tight);
+  const auto error = error_of([&] { train(small(), into(out, true)); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_HAS(error, "cannot write");
+  EXPECT_HAS(error, "model.safetensors");
+  EXPECT_GE(open(out).step, 3);
+  train(small(), into(out, true));
+  EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+}
+
+TEST_F(Train, KeepsTheLastAndTheBest) {
+  const auto result = nlohmann::json::parse(read_file(reference() + "/result.json"));
+  const auto best = result.at("best_step").get<int64_t>();
+  const Run run = open(reference() + "/checkpoints/best");
+  EXPECT_EQ(run.step, best);
+  EXPECT_EQ(open(reference()).step, kSteps);
+  const auto evaluation =
+      training::evaluate(*run.model, *run.task, {.seed = uint64_t(run.config.seed)});
+  EXPECT_EQ(evaluation.accuracy(), result.at("best_accuracy").get<double>());
+  int64_t count = 0;
+  for (const auto& entry : fs::directory_iterator(reference() + "/checkpoints"))
+    count += !entry.is_symlink();
+  EXPECT_LE(count, 3);
+}
+
+TEST_F(Train, OpensTheFinalWeights) {
+  const Run run = open(reference());
+  const auto evaluation =
+      training::evaluate(*run.model, *run.task, {.seed = uint64_t(run.config.seed)});
+  const auto result = nlohmann::ordered_json::parse(read_file(reference() + "/result.json"));
+  EXPECT_EQ(to_json(evaluation), result.at("evaluation"));
+  EXPECT_EQ(to_json(evaluation_from_json(result.at("evaluation"))), result.at("evaluation"));
+  EXPECT_HAS(error_of([&] { open(folder_ / "nothing"); }), "is neither a run nor a checkpoint");
+}
+
+TEST_F(Train, ReportsProgress) {
+  auto options = into(folder_ / "run");
+  std::vector<Progress> seen;
+  options.progress = [&](const Progress& p) { seen.push_back(p); };
+  train(small(), options);
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.back().step, kSteps);
+  EXPECT_EQ(seen.back().steps, kSteps);
+  EXPECT_GT(seen.back().loss, 0);
+  EXPECT_GE(seen.back().eval_accuracy, 0);
+}
+
+TEST_F(Train, EndlessSkippingEnds) {
+  const auto wild = {"train.lr=1e38", "train.warmup=0"};
+  auto overrides = std::vector<std::string>(wild.begin(), wild.end());
+  EXPECT_HAS(error_of([&] { train(small(overrides), into(folder_ / "stop")); }),
+             "at step 1: first in");
+  overrides.push_back("train.nonfinite=skip");
+  EXPECT_HAS(error_of([&] { train(small(overrides), into(folder_ / "skip")); }),
+             "100 batches in a row, from step 1 on");
+}
+
+}  // namespace
+}  // namespace lrnn::experiments

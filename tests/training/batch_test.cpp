@@ -1,0 +1,93 @@
+#include "training/batch.h"
+
+#include "tests/close.h"
+#include "tests/training/small.h"
+
+namespace lrnn::training {
+namespace {
+
+using tasks::Example;
+using torch::Tensor;
+
+// The way everybody writes it first: padded to the longest, all positions through the whole model.
+Tensor padded_loss(model::Model& model, const std::vector<Example>& examples) {
+  size_t longest = 0;
+  for (const auto& e : examples) longest = std::max(longest, e.input.size());
+  auto input = torch::zeros({int64_t(examples.size()), int64_t(longest)}, torch::kInt64);
+  auto target = torch::full_like(input, -1);
+  for (size_t i = 0; i < examples.size(); ++i)
+    for (size_t t = 0; t < examples[i].input.size(); ++t) {
+      input[int64_t(i)][int64_t(t)] = examples[i].input[t];
+      target[int64_t(i)][int64_t(t)] = examples[i].target[t];
+    }
+  model::State state;
+  const auto logits = model.forward(input, state);
+  return torch::nn::functional::cross_entropy(
+      logits.flatten(0, 1), target.flatten(),
+      torch::nn::functional::CrossEntropyFuncOptions().ignore_index(-1));
+}
+
+void compare(const std::vector<std::string>& overrides, const std::string& file) {
+  Small small(overrides, file);
+  small.model->to(torch::kFloat64);
+  const auto split = tasks::Split::kTrain;
+  const auto examples = draw(*small.task, 3, split, small.task->length(split), 0, 17);
+  const auto want_loss = padded_loss(*small.model, examples);
+  const auto want = gradients(*small.model, want_loss);
+
+  const auto batch = make_batch(examples.data(), 17, small.task->vocabulary());
+  model::State state;
+  const auto logits = small.model->forward(batch.input, state, batch.context);
+  const auto loss = loss_sum(logits, batch) / double(batch.targets);
+  EXPECT_CLOSE("loss", loss, want_loss);
+  const auto got = gradients(*small.model, loss);
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_CLOSE(small.model->named_parameters()[i].key(), got[i], want[i]);
+}
+
+TEST(Batch, PackedIsPadded) { compare({"model.layers=2"}, "configs/tiny.yaml"); }
+
+TEST(Batch, EqualLengthsAreNotPacked) {
+  compare({"model.mixer.householders=2"}, "configs/demo/addition_n2.yaml");
+  const Small small({}, "configs/demo/addition_n2.yaml");
+  const auto split = tasks::Split::kTrain;
+  const auto examples = draw(*small.task, 1, split, small.task->length(split), 0, 5);
+  const auto batch = make_batch(examples.data(), 5, small.task->vocabulary());
+  EXPECT_FALSE(batch.context.cu_seqlens.defined());
+  EXPECT_EQ(batch.input.size(0), 5);
+  EXPECT_EQ(batch.targets, batch.input.numel());
+}
+
+TEST(Batch, TargetsInTheMiddleOfDifferentLengths) {
+  const Example examples[] = {{{1, 2, 1}, {-1, 2, 0}, 3}, {{2, 2}, {1, 1}, 2}, {{1}, {1}, 1}};
+  const auto batch = make_batch(examples, 3, 3);
+  EXPECT_FALSE(batch.context.last_only);
+  EXPECT_EQ(batch.targets, 5);
+  const auto list = [](const Tensor& x) {
+    return std::vector<int64_t>(x.data_ptr<int64_t>(), x.data_ptr<int64_t>() + x.numel());
+  };
+  EXPECT_EQ(list(batch.input), (std::vector<int64_t>{1, 2, 1, 2, 2, 1}));
+  EXPECT_EQ(list(batch.target), (std::vector<int64_t>{-1, 2, 0, 1, 1, 1}));
+  EXPECT_EQ(list(batch.context.cu_seqlens), (std::vector<int64_t>{0, 3, 5, 6}));
+}
+
+TEST(Batch, RefusesWhatCannotWork) {
+  const auto refuses = [](Example e) {
+    try {
+      make_batch(&e, 1, 3);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  EXPECT_FALSE(refuses({{1, 2}, {-1, 2}, 2}));
+  EXPECT_TRUE(refuses({{}, {}, 0}));
+  EXPECT_TRUE(refuses({{1, 2}, {2}, 2}));
+  EXPECT_TRUE(refuses({{1, 3}, {-1, 2}, 2}));
+  EXPECT_TRUE(refuses({{1, -1}, {-1, 2}, 2}));
+  EXPECT_TRUE(refuses({{1, 2}, {-1, 3}, 2}));
+  EXPECT_TRUE(refuses({{1, 2}, {-1, -1}, 2}));
+}
+
+}  // namespace
+}  // namespace lrnn::training
