@@ -223,7 +223,7 @@ TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
 TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
   const Section at = Section::from_text(GetParam());
   EXPECT_THROW(make(kWidth, Section::from_text(GetParam() + "\nheadz: 2")), Error);
-  const YAML::Node resolved = resolve(at);
+  const YAML::Node resolved = find(at).resolve(at);
   const Section again = Section::from_text(YAML::Dump(resolved));
   EXPECT_TRUE(differences(resolve(again), resolved).empty());
   EXPECT_EQ(make(kWidth, again)->parameters().size(), mixer_->parameters().size());
