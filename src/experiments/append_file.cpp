@@ -25,7 +25,7 @@ AppendFile::AppendFile(std::string path, int64_t keep) : AppendFile(std::move(pa
     throw Error(cat(path_, " has ", status.st_size,
                     " bytes, but the checkpoint was made when it had ", keep),
                 "lines were lost outside of lrnn; restore the file or start in another folder");
-  if (regular && ::ftruncate(file_, keep) != 0) fail("cannot shorten");
+  if (regular && status.st_size > keep && ::ftruncate(file_, keep) != 0) fail("cannot shorten");
 }
 
 AppendFile::~AppendFile() {

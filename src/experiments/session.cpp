@@ -40,9 +40,11 @@ double seconds_before(const std::string& file) {
 }  // namespace
 
 Session::Session(const RunConfig& config, const TrainOptions& options)
-    : config_(config), options_(options), folder_(options.out, config, options.resume) {
-  task_ = tasks::make(config.task);
-  model_ = build(config, *task_);
+    : config_(config),
+      options_(options),
+      task_(tasks::make(config.task)),
+      model_(build(config, *task_)),
+      folder_(options.out, config, options.resume) {
   threads_ = std::make_unique<training::Threads>(
       folder_.settle_threads(training::choose_threads(*model_, *task_, config.train)));
   trainer_ =

@@ -32,9 +32,9 @@ class Session {
 
   RunConfig config_;
   const TrainOptions& options_;
-  Folder folder_;
   tasks::TaskPtr task_;
   model::ModelPtr model_;
+  Folder folder_;  // after task and model: what cannot be built leaves no folder behind
   std::unique_ptr<training::Threads> threads_;
   std::unique_ptr<training::Trainer> trainer_;
   std::unique_ptr<AppendFile> metrics_, timing_;

@@ -2,11 +2,18 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <cstdlib>
+
+#include "training/tiles.h"
+
 namespace lrnn::training {
 
 Precision::Precision(const std::string& name)
     : on_(name == "bfloat16"), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
   if (!on_) return;
+  // oneDNN picks its bfloat16 kernels at first use and believes what the processor says of itself.
+  static const bool tiles = tiles_work();
+  if (!tiles) ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", 0);
   at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
   at::autocast::set_autocast_enabled(at::kCPU, true);
   at::autocast::increment_nesting();

@@ -208,7 +208,7 @@ TEST_F(Train, ADiskThatTakesNoMoreLeavesThePreviousCheckpoint) {
 TEST_F(Train, KeepsTheLastAndTheBest) {
   const auto result = nlohmann::json::parse(read_file(reference() + "/result.json"));
   const auto best = result.at("best_step").get<int64_t>();
-  const Run run = open(reference() + "/checkpoints/best");
+  const auto run = open(reference() + "/checkpoints/best");
   EXPECT_EQ(run.step, best);
   EXPECT_EQ(open(reference()).step, kSteps);
   const auto evaluation =
@@ -221,7 +221,7 @@ TEST_F(Train, KeepsTheLastAndTheBest) {
 }
 
 TEST_F(Train, OpensTheFinalWeights) {
-  const Run run = open(reference());
+  const auto run = open(reference());
   const auto evaluation =
       training::evaluate(*run.model, *run.task, {.seed = uint64_t(run.config.seed)});
   const auto result = nlohmann::ordered_json::parse(read_file(reference() + "/result.json"));
