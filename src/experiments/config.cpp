@@ -19,8 +19,7 @@ YAML::Node resolve(const RunConfig& config) {
 }
 
 model::ModelPtr build(const RunConfig& config, const tasks::Task& task) {
-  torch::manual_seed(uint64_t(config.seed));
-  return std::make_shared<model::Model>(config.model, task.vocabulary());
+  return std::make_shared<model::Model>(config.model, task.vocabulary(), uint64_t(config.seed));
 }
 
 }  // namespace lrnn::experiments

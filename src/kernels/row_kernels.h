@@ -59,7 +59,7 @@ template <class Io> struct ConvGradient {
 // AdamW at one step: m <- b1 m + (1-b1) g, v <- b2 v + (1-b2) g^2,
 // p <- keep p - rate m / (sqrt(v) / root + eps), with g = scale grad.
 struct AdamwStep {
-  float beta1, beta2, eps, scale, keep, rate, root;
+  float beta1, rest1, beta2, rest2, eps, scale, keep, rate, root;  // rest = 1 - beta
 };
 
 // One instruction set's kernels. Rows and tokens are first .. last-1; outputs are contiguous.

@@ -20,12 +20,12 @@ std::string find_in_forward(model::Model& model, const Batch& batch, const std::
   auto config = model.config();
   const int64_t layers = config.layers;
   for (config.layers = 1; config.layers <= layers; ++config.layers) {
-    model::Model first(config, model.vocabulary());
+    const auto first = model::Model::blank(config, model.vocabulary());
     const auto weights = model.named_parameters();
-    for (auto& item : first.named_parameters()) item.value().copy_(weights[item.key()]);
+    for (auto& item : first->named_parameters()) item.value().copy_(weights[item.key()]);
     Precision guard(precision);
     model::State state;
-    if (!finite(first.forward(batch.input, state, batch.context)))
+    if (!finite(first->forward(batch.input, state, batch.context)))
       return cat("the output of model.layers.", config.layers - 1);
   }
   return "the loss, from finite logits";

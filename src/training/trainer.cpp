@@ -2,7 +2,6 @@
 
 #include <torch/torch.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "training/nonfinite.h"
@@ -65,8 +64,7 @@ Update Trainer::update(int64_t step, int64_t index) {
     out.skipped = true;
     return out;
   }
-  const double scale = config_.clip > 0 ? std::min(1.0, config_.clip / (out.grad_norm + 1e-6)) : 1;
-  optimizer_.step(out.lr, scale);
+  optimizer_.step(out.lr, AdamW::clip(out.grad_norm, config_.clip));
   return out;
 }
 

@@ -13,8 +13,8 @@ inline Vec<float> square_root(Vec<float> x) {
 void adamw(const AdamwStep& a, int64_t n, float* p, const float* grad, float* m, float* v) {
   over<float>(n, [&](int64_t i, auto part) {
     const auto g = load(grad + i, part) * a.scale;
-    const auto m1 = a.beta1 * load(m + i, part) + (1 - a.beta1) * g;
-    const auto v1 = a.beta2 * load(v + i, part) + (1 - a.beta2) * g * g;
+    const auto m1 = a.beta1 * load(m + i, part) + a.rest1 * g;
+    const auto v1 = a.beta2 * load(v + i, part) + a.rest2 * g * g;
     store(m + i, m1, part);
     store(v + i, v1, part);
     const auto step = a.rate * m1 / (square_root(v1) / a.root + a.eps);

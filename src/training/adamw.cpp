@@ -1,0 +1,154 @@
+#include "training/adamw.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kernels/row_kernels.h"
+
+namespace lrnn::training {
+namespace {
+
+using torch::Tensor;
+
+constexpr int64_t kAlign = 16;    // floats in a cache line: every parameter starts on one
+constexpr int64_t kPiece = 8192;  // floats
+
+}  // namespace
+
+AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays)
+    : beta1_(train.betas.at(0)),
+      beta2_(train.betas.at(1)),
+      eps_(train.eps),
+      decay_(train.weight_decay) {
+  seat(module);
+  cut(decays);
+}
+
+void AdamW::seat(torch::nn::Module& module) {
+  std::set<const void*> seen;  // tied parameters appear under each of their names
+  int64_t total = 0;
+  for (const auto& item : module.named_parameters()) {
+    const Tensor& p = item.value();
+    if (!p.requires_grad() || !seen.insert(p.unsafeGetTensorImpl()).second) continue;
+    check(p.scalar_type() == torch::kFloat32 && p.device().is_cpu(), "[adamw] parameter ",
+          item.key(), " must be float32 on the CPU, got ", p.scalar_type(), " on ", p.device());
+    slots_.push_back({item.key(), p, {}, total, p.numel()});
+    total += (p.numel() + kAlign - 1) / kAlign * kAlign;
+  }
+  for (auto* buffer : {&values_, &grads_, &m_, &v_}) *buffer = torch::zeros({total});
+  torch::NoGradGuard no_grad;
+  for (auto& slot : slots_) {
+    const auto view = [&](const Tensor& flat) {
+      return flat.narrow(0, slot.begin, slot.size).view(slot.parameter.sizes());
+    };
+    view(values_).copy_(slot.parameter);
+    slot.parameter.set_data(view(values_));
+    slot.grad = view(grads_);
+    slot.parameter.mutable_grad() = slot.grad;
+  }
+}
+
+void AdamW::cut(const Decays& decays) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const bool decays_here = decays(slots_[i].name);
+    const int64_t end = i + 1 < slots_.size() ? slots_[i + 1].begin : values_.numel();
+    for (int64_t begin = slots_[i].begin; begin < end;) {
+      if (pieces_.empty() || pieces_.back().decays != decays_here ||
+          pieces_.back().end - pieces_.back().begin >= kPiece)
+        pieces_.push_back({begin, begin, decays_here});
+      Piece& piece = pieces_.back();
+      begin = piece.end = std::min(end, piece.begin + kPiece);
+    }
+  }
+}
+
+// Autograd adds to a gradient it finds, but a caller may have taken it away or replaced it.
+void AdamW::gather() const {
+  for (const auto& slot : slots_) {
+    const Tensor& grad = slot.parameter.grad();
+    if (grad.defined() && grad.is_same(slot.grad)) continue;
+    torch::NoGradGuard no_grad;
+    grad.defined() ? slot.grad.copy_(grad) : slot.grad.zero_();
+    slot.parameter.mutable_grad() = slot.grad;
+  }
+}
+
+void AdamW::zero_grad() {
+  for (const auto& slot : slots_)
+    if (!slot.parameter.grad().is_same(slot.grad)) slot.parameter.mutable_grad() = slot.grad;
+  grads_.zero_();
+}
+
+double AdamW::grad_norm() const {
+  gather();
+  const float* g = grads_.const_data_ptr<float>();
+  const int64_t n = grads_.numel(), pieces = (n + kPiece - 1) / kPiece;
+  std::vector<double> squares(static_cast<size_t>(pieces));
+  at::parallel_for(0, pieces, 4, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i)
+      squares[size_t(i)] = kernels::rows::flat_table().sum_of_squares(
+          g + i * kPiece, std::min(kPiece, n - i * kPiece));
+  });
+  double total = 0;
+  for (const double s : squares) total += s;
+  return std::sqrt(total);
+}
+
+std::string AdamW::first_nonfinite() const {
+  gather();
+  for (const auto& slot : slots_)
+    if (!slot.grad.isfinite().all().item<bool>()) return slot.name;
+  return "";
+}
+
+double AdamW::clip(double norm, double limit) {
+  return limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1;
+}
+
+void AdamW::step(double lr, double scale) {
+  gather();
+  ++t_;
+  kernels::rows::AdamwStep a{};
+  a.beta1 = float(beta1_), a.beta2 = float(beta2_), a.eps = float(eps_), a.scale = float(scale);
+  a.rest1 = float(1 - beta1_), a.rest2 = float(1 - beta2_);
+  a.rate = float(lr / (1 - std::pow(beta1_, double(t_))));
+  a.root = float(std::sqrt(1 - std::pow(beta2_, double(t_))));
+  float *p = values_.mutable_data_ptr<float>(), *m = m_.mutable_data_ptr<float>(),
+        *v = v_.mutable_data_ptr<float>();
+  const float* g = grads_.const_data_ptr<float>();
+  at::parallel_for(0, int64_t(pieces_.size()), 2, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const auto [begin, end, decays] = pieces_[size_t(i)];
+      auto own = a;
+      own.keep = decays ? float(1 - lr * decay_) : 1;
+      kernels::rows::flat_table().adamw(own, end - begin, p + begin, g + begin, m + begin,
+                                        v + begin);
+    }
+  });
+  // Views saved by a graph must know that their values changed.
+  for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
+}
+
+std::map<std::string, Tensor> AdamW::state() const {
+  return {{"m", m_.clone()}, {"v", v_.clone()}, {"step", torch::tensor({t_}, torch::kLong)}};
+}
+
+void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& where) {
+  const auto find = [&](const char* key, torch::Dtype dtype, int64_t size) {
+    const auto found = state.find(key);
+    check(found != state.end(), where, ": the optimiser's '", key, "' is missing");
+    const Tensor& t = found->second;
+    check(t.scalar_type() == dtype && t.numel() == size, where, ": the optimiser's '", key,
+          "' must hold ", size, " values in ", dtype, ", got ", t.numel(), " in ", t.scalar_type());
+    return t.reshape({size});
+  };
+  const Tensor m = find("m", torch::kFloat32, m_.numel());
+  const Tensor v = find("v", torch::kFloat32, v_.numel());
+  const Tensor step = find("step", torch::kLong, 1);
+  m_.copy_(m), v_.copy_(v), t_ = step.item<int64_t>();
+}
+
+}  // namespace lrnn::training

@@ -1,0 +1,66 @@
+#pragma once
+#include <torch/torch.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "training/config.h"
+
+namespace lrnn::training {
+
+// AdamW with decoupled decay over one flat float32 buffer of all parameters:
+//
+//   p <- p (1 - lr decay),  m <- b1 m + (1-b1) g,  v <- b2 v + (1-b2) g^2
+//   p <- p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)
+//
+// The module's parameters become views of the buffer and their gradients views of another, so that
+// zeroing, the norm and the update are each one pass, whatever the number of parameters. Results
+// have the same bits for any number of threads. Nobody else may re-seat the parameters (Module::to)
+// while the optimiser is in use.
+class AdamW {
+ public:
+  using Decays = std::function<bool(const std::string& name)>;
+  AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays);
+  AdamW(model::Model& model, const TrainConfig& train)
+      : AdamW(model, train, [&](const std::string& name) { return model.decays(name); }) {}
+
+  void zero_grad();
+  // Of all gradients together; not finite exactly if one of them is not.
+  double grad_norm() const;
+  // The first parameter whose gradient is not finite, or "".
+  std::string first_nonfinite() const;
+  // What gradients are multiplied by for their norm to be at most `limit`; 1 for limit 0.
+  static double clip(double norm, double limit);
+  // One update with gradients times `scale`.
+  void step(double lr, double scale = 1);
+
+  int64_t steps() const { return t_; }
+  // m, v and step, for checkpoints. `where` names the file in errors.
+  std::map<std::string, torch::Tensor> state() const;
+  void load(const std::map<std::string, torch::Tensor>& state, const std::string& where);
+
+ private:
+  struct Slot {
+    std::string name;
+    torch::Tensor parameter, grad;  // grad: the view of grads_
+    int64_t begin, size;
+  };
+  struct Piece {  // what one thread takes at a time; all of it decays or none of it
+    int64_t begin, end;
+    bool decays;
+  };
+  void seat(torch::nn::Module& module);
+  void cut(const Decays& decays);
+  void gather() const;
+
+  double beta1_, beta2_, eps_, decay_;
+  int64_t t_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<Piece> pieces_;
+  torch::Tensor values_, grads_, m_, v_;
+};
+
+}  // namespace lrnn::training

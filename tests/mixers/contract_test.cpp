@@ -1,0 +1,240 @@
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "mixers/mixer.h"
+#include "tests/close.h"
+
+// What mixer.h promises, for every registered mixer with its defaults and for every switch.
+namespace lrnn::mixers {
+namespace {
+
+constexpr int64_t kWidth = 6;
+
+std::vector<std::string> configs() {
+  std::vector<std::string> out;
+  for (const auto& entry : all()) out.push_back(cat("name: ", entry.name));
+  const std::string base = "name: delta_product\nheads: 2\nkey_dim: 3\nvalue_dim: 4\n";
+  for (const char* more :
+       {"conv: 0", "householders: 2", "householders: 3\nconv: 2\nrange: [0, 1]",
+        "forget_gate: true", "output_gate: true\nconv: 0",
+        "householders: 2\nforget_gate: true\noutput_gate: true", "conv: 1",
+        "qk_activation: relu\nconv: 3", "qk_activation: elu\nqk_norm: sum",
+        "qk_activation: elu\nconv: 0\nqk_norm: sum", "qk_activation: none\nconv: 0",
+        "qk_activation: none\nv_activation: none", "v_activation: none\nconv: 0\nbeta: false",
+        "qk_norm: none\nrange: [0, 1]\nbeta: false"})
+    out.push_back(base + more);
+  return out;
+}
+
+class Contract : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    torch::manual_seed(3);
+    mixer_ = make(kWidth, Section::from_text(GetParam()));
+    mixer_->initialise({.scheme = "chomsky", .gain = 1, .std = 0.02, .seed = 5});
+    mixer_->to(torch::kFloat64);
+  }
+  Tensor random(torch::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); }
+  Tensor run(const Tensor& x, State& state, const Context& context = {}) {
+    return mixer_->forward({x, {}}, state, context);
+  }
+  Tensor run(const Tensor& x) {
+    State state;
+    return run(x, state);
+  }
+  static void expect_same(const State& got, const State& want) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("state ", i), got[i], want[i]);
+  }
+  MixerPtr mixer_;
+};
+
+TEST_P(Contract, SplitAnywhereIsTheWhole) {
+  const int64_t T = 7;
+  const Tensor x = random({2, T, kWidth});
+  State whole;
+  const Tensor y = run(x, whole);
+  ASSERT_EQ(y.sizes(), x.sizes());
+  for (int64_t cut = 0; cut <= T; ++cut) {
+    State state;
+    std::vector<Tensor> parts;
+    if (cut > 0) parts.push_back(run(x.slice(1, 0, cut), state));
+    if (cut < T) parts.push_back(run(x.slice(1, cut), state));
+    EXPECT_CLOSE(cat("cut at ", cut), torch::cat(parts, 1), y);
+    expect_same(state, whole);
+  }
+}
+
+TEST_P(Contract, StepByStepIsTheWhole) {
+  const Tensor x = random({2, 6, kWidth});
+  State whole, state;
+  const Tensor y = run(x, whole);
+  std::vector<Tensor> steps;
+  for (int64_t t = 0; t < x.size(1); ++t) {
+    // The state survives being stored and read again.
+    for (auto& part : state) part = part.detach().clone();
+    steps.push_back(run(x.slice(1, t, t + 1), state));
+  }
+  EXPECT_CLOSE("y", torch::cat(steps, 1), y);
+  expect_same(state, whole);
+}
+
+TEST_P(Contract, NeverLooksAhead) {
+  const Tensor x = random({1, 6, kWidth}), y = run(x);
+  for (int64_t t = 0; t < 6; ++t) {
+    Tensor other = x.clone();
+    other.slice(1, t).copy_(random({1, 6 - t, kWidth}));
+    const Tensor got = run(other);
+    EXPECT_TRUE(torch::equal(got.slice(1, 0, t), y.slice(1, 0, t))) << t;
+    EXPECT_FALSE(torch::equal(got.slice(1, t), y.slice(1, t))) << t;
+  }
+}
+
+TEST_P(Contract, SequencesDoNotMeet) {
+  const Tensor x = random({3, 5, kWidth}), y = run(x);
+  for (int64_t b = 0; b < 3; ++b)
+    EXPECT_CLOSE("one alone", run(x.slice(0, b, b + 1)), y.slice(0, b, b + 1));
+}
+
+// Packed, in two pieces so that a state goes in too, against one sequence after the other.
+TEST_P(Contract, PackedIsOneByOne) {
+  const std::vector<std::vector<int64_t>> lengths = {{1, 4, 7, 2}, {3, 1, 2, 6}};
+  State packed;
+  std::vector<State> single(4);
+  for (const auto& piece : lengths) {
+    std::vector<int64_t> bounds = {0};
+    for (const int64_t n : piece) bounds.push_back(bounds.back() + n);
+    const Tensor x = random({1, bounds.back(), kWidth});
+    const Context context{.cu_seqlens = torch::tensor(bounds), .last_only = false};
+    State before = packed;
+    const Tensor y = run(x, packed, context);
+    const Tensor last = run(x, before, {.cu_seqlens = context.cu_seqlens, .last_only = true});
+    ASSERT_EQ(last.sizes(), torch::IntArrayRef({1, 4, kWidth}));
+    expect_same(before, packed);
+    for (size_t s = 0; s < 4; ++s) {
+      const Tensor want = run(x.slice(1, bounds[s], bounds[s + 1]), single[s]);
+      EXPECT_CLOSE(cat("sequence ", s), y.slice(1, bounds[s], bounds[s + 1]), want);
+      EXPECT_CLOSE(cat("end of ", s), last.slice(1, int64_t(s), int64_t(s) + 1), want.slice(1, -1));
+      for (size_t i = 0; i < packed.size(); ++i)
+        EXPECT_CLOSE("state", packed[i].slice(0, int64_t(s), int64_t(s) + 1), single[s][i]);
+    }
+  }
+}
+
+TEST_P(Contract, LastOnlyIsTheLastOfTheWhole) {
+  for (const int64_t first : {0, 1, 2, 9})
+    for (const int64_t T : {1, 2, 3, 4, 8}) {
+      State whole;
+      if (first > 0) run(random({2, first, kWidth}), whole);
+      State state = whole;
+      const Tensor x = random({2, T, kWidth});
+      const Tensor want = run(x, whole).slice(1, -1);
+      const Tensor got = run(x, state, {.cu_seqlens = {}, .last_only = true});
+      EXPECT_CLOSE(cat(first, "+", T), got, want);
+      expect_same(state, whole);
+    }
+}
+
+TEST_P(Contract, ATableWithTokensIsItsRows) {
+  const Tensor table = random({3, kWidth}), token = torch::randint(3, {2, 9}, torch::kInt64);
+  const Tensor x = table.index_select(0, token.flatten()).view({2, 9, kWidth});
+  for (const bool last_only : {false, true}) {
+    State state, want_state;
+    const Context context{.cu_seqlens = {}, .last_only = last_only};
+    const Tensor got = mixer_->forward({table, token}, state, context);
+    EXPECT_CLOSE("y", got, run(x, want_state, context));
+    expect_same(state, want_state);
+  }
+}
+
+TEST_P(Contract, GradientsReachEveryParameterTheInputAndTheState) {
+  State state;
+  run(random({2, 4, kWidth}), state);
+  for (auto& part : state) part = part.detach().requires_grad_();
+  const State before = state;
+  const Tensor x = random({2, 3, kWidth}).requires_grad_();
+  (run(x, state) * random({2, 3, kWidth})).sum().backward();
+  const auto moves = [](const Tensor& w) {
+    return w.grad().defined() && w.grad().norm().item<double>() > 0;
+  };
+  for (const auto& item : mixer_->named_parameters())
+    EXPECT_TRUE(moves(item.value())) << item.key();
+  EXPECT_TRUE(moves(x));
+  for (size_t i = 0; i < before.size(); ++i) {
+    // A kernel of one looks at the current input only.
+    if (before[i].dim() == 3 && before[i].size(2) == 1) continue;
+    EXPECT_TRUE(moves(before[i])) << "state " << i;
+  }
+}
+
+// The gradients of the ways that save work are those of the plain way.
+TEST_P(Contract, SavingWorkKeepsTheGradients) {
+  const Tensor table = random({3, kWidth}).requires_grad_();
+  const Tensor token = torch::randint(3, {1, 9}, torch::kInt64);
+  const Context context{.cu_seqlens = torch::tensor({int64_t{0}, int64_t{2}, int64_t{9}}),
+                        .last_only = true};
+  const Tensor dy = random({1, 2, kWidth});
+  const auto gradients = [&](const Tensor& y) {
+    std::vector<Tensor> of = mixer_->parameters();
+    of.push_back(table);
+    return torch::autograd::grad({y}, of, {dy});
+  };
+  State state;
+  const auto got = gradients(mixer_->forward({table, token}, state, context));
+  const Tensor x = table.index_select(0, token.flatten()).unsqueeze(0);
+  const auto want = gradients(
+      torch::cat({run(x.slice(1, 0, 2)).slice(1, -1), run(x.slice(1, 2)).slice(1, -1)}, 1));
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), got[i], want[i]);
+}
+
+TEST_P(Contract, StateSizeIsWhatTheStateHolds) {
+  State state;
+  run(random({1, 2, kWidth}), state);
+  int64_t size = 0;
+  for (const auto& part : state) size += part.numel();
+  EXPECT_EQ(size, mixer_->state_size());
+}
+
+TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
+  mixer_->to(torch::kFloat32);
+  const Tensor x = random({2, 5, kWidth}).to(torch::kFloat32);
+  const Tensor want = run(x);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  for (const bool last_only : {false, true}) {
+    State state;
+    const Tensor y = run(x, state, {.cu_seqlens = {}, .last_only = last_only});
+    EXPECT_EQ(y.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(state[0].scalar_type(), torch::kFloat32);
+    // Dividing by a sum near zero magnifies the rounding; there only the run itself is checked.
+    if (GetParam().find("sum") == std::string::npos) {
+      EXPECT_CLOSE_TO("y", y, last_only ? want.slice(1, -1) : want, 0.1);
+    }
+    y.sum().backward();
+  }
+  at::autocast::clear_cache();
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+}
+
+TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
+  const Section at = Section::from_text(GetParam());
+  EXPECT_THROW(make(kWidth, Section::from_text(GetParam() + "\nheadz: 2")), Error);
+  const YAML::Node resolved = resolve(at);
+  const Section again = Section::from_text(YAML::Dump(resolved));
+  EXPECT_TRUE(differences(resolve(again), resolved).empty());
+  EXPECT_EQ(make(kWidth, again)->parameters().size(), mixer_->parameters().size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, Contract, testing::ValuesIn(configs()), [](const auto& info) {
+  std::string name;
+  for (const char c : info.param)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      name += c;
+    else if (!name.empty() && name.back() != '_')
+      name += '_';
+  return cat(info.index, "_", name);
+});
+
+}  // namespace
+}  // namespace lrnn::mixers

@@ -1,0 +1,250 @@
+#include "model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "tests/close.h"
+
+namespace lrnn::model {
+namespace {
+
+ModelConfig config_of(const std::string& yaml) {
+  return load<ModelConfig>(Section::from_text(yaml, "x.yaml"));
+}
+
+int64_t count(const std::string& yaml, int64_t vocabulary) {
+  return Model::blank(config_of(yaml), vocabulary)->parameter_count();
+}
+
+const char* kParity = "mixer: {name: delta_net}";  // Profile R is all defaults
+const char* kSmall = R"(
+width: 6
+layers: 2
+mlp: {hidden: 5}
+init: {gain: 1, std: 0.5}
+mixer: {name: delta_product, heads: 2, key_dim: 3, householders: 2, forget_gate: true, output_gate: true}
+)";
+
+TEST(Model, ParameterCountsOfThePapers) {
+  EXPECT_EQ(count(kParity, 3), 529856);
+  EXPECT_EQ(count(kParity, 10), 531648);
+  EXPECT_EQ(count(kParity, 12), 532160);
+  EXPECT_EQ(count(cat(kParity, "\nlayers: 3"), 10), 796128);
+  EXPECT_EQ(count(cat(kParity, "\nlayers: 3"), 12), 796640);
+}
+
+TEST(Model, ParameterCountsOfTheGroups) {
+  const std::vector<int64_t> S3 = {398496, 498336, 598176, 698016};
+  const std::vector<int64_t> S5 = {427680, 527520, 627360, 727200};
+  for (int64_t n = 1; n <= 4; ++n) {
+    const std::string yaml =
+        cat("layers: 1\nmixer: {name: delta_product, heads: 12, conv: 0, householders: ", n, "}");
+    EXPECT_EQ(count(yaml, 13), S3[size_t(n) - 1]);  // six elements and seven specials
+    EXPECT_EQ(count(yaml, 127), S5[size_t(n) - 1]);
+  }
+}
+
+TEST(Model, DeltaNet13B) {
+  const auto model = Model::blank(
+      config_of("width: 2048\nlayers: 24\nmixer: {name: delta_net, heads: 16, key_dim: 128}"),
+      32000);
+  EXPECT_EQ(model->parameter_count(), 1365677056);
+  EXPECT_EQ(model->parameters().size(), 339u);
+}
+
+TEST(Model, NamesAreFlas) {
+  std::set<std::string> want = {"model.embeddings.weight", "model.norm.weight", "lm_head.weight"};
+  for (const char* layer : {"model.layers.0.", "model.layers.1."})
+    for (const char* name :
+         {"attn_norm.weight", "mlp_norm.weight", "mlp.gate_proj.weight", "mlp.up_proj.weight",
+          "mlp.down_proj.weight", "attn.q_proj.weight", "attn.k_proj.weight", "attn.v_proj.weight",
+          "attn.b_proj.weight", "attn.a_proj.weight", "attn.A_log", "attn.dt_bias",
+          "attn.q_conv1d.weight", "attn.k_conv1d.weight", "attn.v_conv1d.weight",
+          "attn.g_proj.weight", "attn.o_norm.weight", "attn.o_proj.weight"})
+      want.insert(cat(layer, name));
+  std::set<std::string> got;
+  Model model(config_of(kSmall), 5, 1);
+  for (const auto& item : model.named_parameters()) got.insert(item.key());
+  EXPECT_EQ(got, want);
+  for (const auto& name : got)
+    EXPECT_EQ(model.decays(name), !name.ends_with("A_log") && !name.ends_with("dt_bias")) << name;
+
+  const auto tied = Model::blank(config_of(cat(kSmall, "tied: true")), 5);
+  EXPECT_EQ(tied->parameters().size(), got.size() - 1);
+}
+
+TEST(Model, HiddenUnitsFollowTheRoundingRule) {
+  for (const auto& [width, hidden] : std::vector<std::pair<int64_t, int64_t>>{
+           {128, 512}, {512, 1536}, {736, 2048}, {1024, 2816}, {1468, 4096}, {2560, 6912}}) {
+    const auto model =
+        Model::blank(config_of(cat("layers: 1\nmixer: {name: delta_net}\nwidth: ", width)), 3);
+    EXPECT_EQ(model->named_parameters()["model.layers.0.mlp.down_proj.weight"].size(1), hidden);
+  }
+}
+
+TEST(Model, WeightsAreAFunctionOfTheSeed) {
+  const auto config = config_of(kSmall);
+  const auto flat = [](const Model& model) {
+    std::vector<Tensor> all;
+    for (const auto& parameter : model.parameters()) all.push_back(parameter.detach().flatten());
+    return torch::cat(all);
+  };
+  const Tensor want = flat(Model(config, 5, 7));
+  torch::rand(3);  // what was drawn before does not matter
+  EXPECT_TRUE(torch::equal(flat(Model(config, 5, 7)), want));
+  EXPECT_FALSE(torch::equal(flat(Model(config, 5, 8)), want));
+  torch::manual_seed(1);
+  const Tensor drawn = flat(Model(config, 5));
+  EXPECT_FALSE(torch::equal(flat(Model(config, 5)), drawn));
+  torch::manual_seed(1);
+  EXPECT_TRUE(torch::equal(flat(Model(config, 5)), drawn));
+}
+
+TEST(Model, InitialisationsDiffer) {
+  const auto weights = [](const char* scheme) {
+    Model model(config_of(cat("init: {scheme: ", scheme, "}\n", kParity)), 10, 3);
+    std::map<std::string, Tensor> out;
+    for (const auto& item : model.named_parameters()) out[item.key()] = item.value().detach();
+    return out;
+  };
+  const std::string layer = "model.layers.1.", down = layer + "mlp.down_proj.weight";
+  const auto deviation = [](const Tensor& w) { return w.std().item<double>(); };
+  auto chomsky = weights("chomsky"), product = weights("deltaproduct"), fla = weights("fla");
+  EXPECT_NEAR(deviation(chomsky[down]), 0.01, 1e-4);
+  EXPECT_NEAR(deviation(fla[down]), 0.02, 2e-4);
+  const double bound = 1 / std::sqrt(512.0) / 2;
+  EXPECT_NEAR(deviation(product[down]), bound / std::sqrt(3.0), 1e-4);
+  EXPECT_LE(product[down].abs().max().item<double>(), bound);
+  for (auto* w : {&chomsky, &product, &fla}) {
+    EXPECT_NEAR(deviation((*w)["lm_head.weight"]), 0.02, 1e-3);
+    EXPECT_NEAR(deviation((*w)["model.embeddings.weight"]), 0.02, 1e-3);
+    EXPECT_NEAR(deviation((*w)[layer + "mlp.up_proj.weight"]), 0.02, 2e-4);
+    EXPECT_TRUE(torch::equal((*w)["model.norm.weight"], torch::ones(128)));
+    EXPECT_FALSE(torch::equal((*w)[layer + "attn.q_proj.weight"],
+                              (*w)["model.layers.0.attn.q_proj.weight"]));
+  }
+  EXPECT_TRUE(
+      torch::equal(chomsky[layer + "attn.o_proj.weight"], product[layer + "attn.o_proj.weight"]));
+  EXPECT_NEAR(deviation(fla[layer + "attn.o_proj.weight"]), 0.02, 2e-4);
+}
+
+class Forward : public testing::TestWithParam<const char*> {
+ protected:
+  Forward() : model_(config_of(cat(kSmall, GetParam())), 5, 2) {
+    torch::manual_seed(4);
+    model_.to(torch::kFloat64);
+  }
+  Tensor run(const Tensor& tokens) {
+    State state;
+    return model_.forward(tokens, state);
+  }
+  Model model_;
+};
+
+// 24 tokens of a vocabulary of 5 go through the table, 1 to 4 of them do not.
+TEST_P(Forward, StepByStepIsTheWhole) {
+  const Tensor tokens = torch::randint(5, {3, 8}, torch::kInt64), want = run(tokens);
+  ASSERT_EQ(want.sizes(), torch::IntArrayRef({3, 8, 5}));
+  State state;
+  std::vector<Tensor> steps;
+  for (int64_t t = 0; t < 8; ++t) steps.push_back(model_.forward(tokens.slice(1, t, t + 1), state));
+  EXPECT_CLOSE("logits", torch::cat(steps, 1), want);
+  int64_t size = 0;
+  for (const auto& block : state)
+    for (const auto& part : block) size += part.numel();
+  EXPECT_EQ(size, 3 * model_.state_size());
+}
+
+TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
+  const std::vector<int64_t> bounds = {0, 3, 4, 10, 12};
+  const Tensor tokens = torch::randint(5, {1, 12}, torch::kInt64);
+  const Context context{.cu_seqlens = torch::tensor(bounds), .last_only = true};
+  State state;
+  const Tensor got = model_.forward(tokens, state, context);
+  ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
+  std::vector<Tensor> want;
+  for (size_t s = 0; s < 4; ++s)
+    want.push_back(run(tokens.slice(1, bounds[s], bounds[s + 1])).slice(1, -1));
+  EXPECT_CLOSE("logits", got, torch::cat(want, 1));
+
+  State dense;
+  const Tensor batch = tokens.view({3, 4});
+  const Tensor last = model_.forward(batch, dense, {.cu_seqlens = {}, .last_only = true});
+  EXPECT_CLOSE("dense", last, run(batch).slice(1, -1));
+}
+
+// One number through everything, against finite differences of every parameter.
+TEST_P(Forward, GradientsAreThoseOfFiniteDifferences) {
+  const Tensor tokens = torch::randint(5, {2, 4}, torch::kInt64);
+  const Tensor target = torch::randint(5, {8}, torch::kInt64);
+  const auto loss = [&] { return torch::cross_entropy_loss(run(tokens).view({8, 5}), target); };
+  loss().backward();
+  const torch::NoGradGuard no_grad;
+  const auto loss_at = [&](Tensor w, const Tensor& value) {
+    w.copy_(value);
+    return loss().item<double>();
+  };
+  for (const auto& item : model_.named_parameters()) {
+    const Tensor direction = torch::randn_like(item.value());
+    Tensor w = item.value();
+    const Tensor at = w.clone();
+    const double h = 1e-5;
+    const auto slope = [&](double step) {
+      const double above = loss_at(w, at + step * direction),
+                   below = loss_at(w, at - step * direction);
+      return (above - below) / (2 * step);
+    };
+    // Two step sizes cancel the error of third order.
+    const double want = (4 * slope(h) - slope(2 * h)) / 3;
+    w.copy_(at);
+    const double got = (w.grad() * direction).sum().item<double>();
+    EXPECT_NEAR(got, want, 1e-7 * (1 + std::abs(want))) << item.key();
+    EXPECT_NE(got, 0) << item.key();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Forward, testing::Values("", "tied: true", "layers: 1"),
+                         [](const auto& info) { return cat("config", info.index); });
+
+TEST(Model, ObserversSeeEveryLayer) {
+  Model model(config_of(kSmall), 5, 2);
+  std::set<std::string> seen;
+  Context context;
+  context.observe = [&](const std::string& name, const Tensor&) { seen.insert(name); };
+  State state;
+  model.forward(torch::zeros({1, 9}, torch::kInt64), state, context);
+  EXPECT_EQ(seen, (std::set<std::string>{"layers.0.k", "layers.0.v", "layers.0.beta",
+                                         "layers.0.log_gate", "layers.1.k", "layers.1.v",
+                                         "layers.1.beta", "layers.1.log_gate"}));
+}
+
+TEST(Model, RefusesWhatItCannotBe) {
+  const auto error_of = [](const std::string& yaml) {
+    try {
+      config_of(yaml);
+      return std::string("no error");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+  };
+  EXPECT_EQ(error_of(kParity), "no error");
+  EXPECT_EQ(error_of(cat(kParity, "\nwidth: 0")), "x.yaml:2: width must be at least 1, got 0");
+  EXPECT_EQ(error_of(cat(kParity, "\nlayers: 0")), "x.yaml:2: layers must be at least 1, got 0");
+  EXPECT_EQ(error_of(cat(kParity, "\nmlp: {hidden: -1}")),
+            "x.yaml:2: mlp.hidden must be at least 0, got -1");
+  EXPECT_EQ(error_of("mixer: {name: delta_net, heads: 0}"),
+            "x.yaml:1: mixer.heads must be at least 1, got 0");
+  EXPECT_EQ(error_of("width: 8"), "x.yaml: mixer.name is needed");
+
+  Model model(config_of(kSmall), 5, 2);
+  State state;
+  EXPECT_THROW(model.forward(torch::zeros({3}, torch::kInt64), state), Error);
+  EXPECT_THROW(model.forward(torch::zeros({1, 3}), state), Error);
+  State wrong(3);
+  EXPECT_THROW(model.forward(torch::zeros({1, 3}, torch::kInt64), wrong), Error);
+}
+
+}  // namespace
+}  // namespace lrnn::model

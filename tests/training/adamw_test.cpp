@@ -1,0 +1,211 @@
+#include "training/adamw.h"
+
+#include <ATen/Parallel.h>
+
+#include "base/error.h"
+#include "tests/close.h"
+
+namespace lrnn::training {
+namespace {
+
+using torch::Tensor;
+
+// Three layers with biases, sizes that fill no vector, and one parameter of several pieces.
+struct Net : torch::nn::Module {
+  Net() {
+    torch::manual_seed(5);
+    a = register_module("a", torch::nn::Linear(7, 33));
+    b = register_module("b", torch::nn::Linear(33, 500));
+    c = register_module("c", torch::nn::Linear(500, 3));
+  }
+  Tensor loss(int64_t step) {
+    torch::manual_seed(100 + step);
+    const Tensor x = torch::randn({16, 7});
+    return 10 * (c(b(a(x).tanh()).tanh()) - x.slice(1, 0, 3).sin()).square().mean();
+  }
+  torch::nn::Linear a{nullptr}, b{nullptr}, c{nullptr};
+};
+
+bool is_weight(const std::string& name) { return name.ends_with("weight"); }
+
+TrainConfig config(double decay = 0.1) {
+  TrainConfig train;
+  train.weight_decay = decay, train.betas = {0.9, 0.98}, train.eps = 1e-8;
+  return train;
+}
+
+std::vector<Tensor> train(Net& net, AdamW& optimiser, int64_t from, int64_t to, double limit = 0) {
+  for (int64_t step = from; step < to; ++step) {
+    optimiser.zero_grad();
+    net.loss(step).backward();
+    optimiser.step(1e-3 * double(step % 5), AdamW::clip(optimiser.grad_norm(), limit));
+  }
+  std::vector<Tensor> values;
+  for (const auto& p : net.parameters()) values.push_back(p.detach().clone());
+  return values;
+}
+
+TEST(AdamW, FollowsTorch) {
+  for (const double limit : {0.0, 0.5}) {
+    Net ours, theirs;
+    AdamW optimiser(ours, config(), is_weight);
+    std::vector<Tensor> weights, rest;
+    for (const auto& item : theirs.named_parameters())
+      (is_weight(item.key()) ? weights : rest).push_back(item.value());
+    auto options = torch::optim::AdamWOptions(1e-3).betas({0.9, 0.98}).eps(1e-8);
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(weights,
+                        std::make_unique<torch::optim::AdamWOptions>(options.weight_decay(0.1)));
+    groups.emplace_back(rest,
+                        std::make_unique<torch::optim::AdamWOptions>(options.weight_decay(0)));
+    torch::optim::AdamW reference(groups, options);
+    for (int64_t step = 0; step < 50; ++step) {
+      reference.zero_grad();
+      theirs.loss(step).backward();
+      if (limit > 0) torch::nn::utils::clip_grad_norm_(theirs.parameters(), limit);
+      for (auto& group : reference.param_groups())
+        static_cast<torch::optim::AdamWOptions&>(group.options()).lr(1e-3 * double(step % 5));
+      reference.step();
+    }
+    const auto got = train(ours, optimiser, 0, 50, limit);
+    for (size_t i = 0; i < got.size(); ++i)
+      EXPECT_CLOSE_TO(theirs.named_parameters()[i].key(), got[i], theirs.parameters()[i], 1e-6);
+  }
+}
+
+TEST(AdamW, OneStepInNumbers) {
+  struct One : torch::nn::Module {
+    Tensor p = register_parameter("p", torch::tensor({2.f, -1.f, 0.5f}));
+  } one;
+  auto train = config(0.5);
+  train.betas = {0.9, 0.999};
+  AdamW optimiser(one, train, [](const std::string&) { return true; });
+  one.p.mutable_grad().copy_(torch::tensor({4.f, -0.1f, 0.f}));
+  optimiser.step(0.1);
+  // p (1 - 0.05) - 0.1 g/|g|: the first step is as long as the rate, whatever the gradient.
+  EXPECT_CLOSE_TO("p", one.p, torch::tensor({1.8f, -0.85f, 0.475f}), 1e-6);
+  EXPECT_EQ(optimiser.steps(), 1);
+}
+
+TEST(AdamW, ARateOfZeroMovesTheMomentsOnly) {
+  Net net;
+  AdamW optimiser(net, config(), is_weight);
+  const Tensor before = net.a->weight.detach().clone();
+  net.loss(0).backward();
+  optimiser.step(0);
+  EXPECT_TRUE(net.a->weight.equal(before));
+  EXPECT_GT(optimiser.state().at("m").abs().sum().item<double>(), 0);
+}
+
+TEST(AdamW, SameBitsForAnyNumberOfThreads) {
+  const int before = at::get_num_threads();
+  std::vector<Tensor> want;
+  double norm = 0;
+  for (const int threads : {1, 1, 2, 3}) {
+    // The net's own products may differ in the last place by threads; its gradients must not here.
+    at::set_num_threads(threads);
+    Net net;
+    AdamW optimiser(net, config(), is_weight);
+    for (int step = 0; step < 5; ++step) {
+      torch::manual_seed(step);
+      for (auto& p : net.parameters()) p.mutable_grad().copy_(torch::randn_like(p));
+      optimiser.step(1e-2, AdamW::clip(optimiser.grad_norm(), 1));
+    }
+    std::vector<Tensor> got = net.parameters();
+    if (want.empty()) want = got, norm = optimiser.grad_norm();
+    EXPECT_EQ(optimiser.grad_norm(), norm);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].equal(want[i])) << threads;
+  }
+  at::set_num_threads(before);
+}
+
+TEST(AdamW, TheNormIsOfAllGradients) {
+  Net net;
+  AdamW optimiser(net, config(), is_weight);
+  net.loss(0).backward();
+  double squares = 0;
+  for (const auto& p : net.parameters())
+    squares += p.grad().to(torch::kFloat64).square().sum().item<double>();
+  EXPECT_NEAR(optimiser.grad_norm(), std::sqrt(squares), 1e-12 * std::sqrt(squares));
+  EXPECT_EQ(AdamW::clip(3, 0), 1);
+  EXPECT_EQ(AdamW::clip(3, 4), 1);
+  EXPECT_NEAR(AdamW::clip(3, 1.5), 0.5, 1e-6);
+}
+
+TEST(AdamW, NamesTheFirstGradientThatIsNotFinite) {
+  Net net;
+  AdamW optimiser(net, config(), is_weight);
+  net.loss(0).backward();
+  EXPECT_EQ(optimiser.first_nonfinite(), "");
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    net.c->bias.mutable_grad()[1] = bad;
+    net.b->weight.mutable_grad()[499][32] = bad;
+    EXPECT_FALSE(std::isfinite(optimiser.grad_norm()));
+    EXPECT_EQ(optimiser.first_nonfinite(), "b.weight");
+  }
+  optimiser.zero_grad();
+  EXPECT_EQ(optimiser.grad_norm(), 0);
+  net.a->bias.mutable_grad()[0] = 1e30f;  // its square is no float, but it is a number
+  EXPECT_TRUE(std::isfinite(optimiser.grad_norm()));
+}
+
+TEST(AdamW, GoesOnFromItsState) {
+  Net whole, first, second;
+  AdamW a(whole, config(), is_weight), b(first, config(), is_weight);
+  const auto want = train(whole, a, 0, 20);
+  const auto half = train(first, b, 0, 9);
+  const auto state = b.state();
+  for (size_t i = 0; i < half.size(); ++i) {
+    torch::NoGradGuard no_grad;
+    second.parameters()[i].copy_(half[i]);
+  }
+  AdamW c(second, config(), is_weight);
+  c.load(state, "here");
+  const auto got = train(second, c, 9, 20);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(got[i].equal(want[i]));
+}
+
+TEST(AdamW, AStateThatDoesNotFitIsAnError) {
+  Net net;
+  AdamW optimiser(net, config(), is_weight);
+  const auto error_of = [&](std::map<std::string, Tensor> state) -> std::string {
+    try {
+      optimiser.load(state, "run/step_10");
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no error";
+  };
+  auto state = optimiser.state();
+  state.erase("v");
+  EXPECT_EQ(error_of(state), "run/step_10: the optimiser's 'v' is missing");
+  state = optimiser.state(), state["m"] = torch::zeros({3});
+  EXPECT_NE(error_of(state).find("run/step_10: the optimiser's 'm' must hold"), std::string::npos);
+}
+
+// Gradients that were taken away or replaced are found again.
+TEST(AdamW, FindsReplacedGradients) {
+  Net whole, other;
+  AdamW a(whole, config(), is_weight), b(other, config(), is_weight);
+  whole.loss(0).backward(), a.step(1e-2);
+  other.zero_grad(true);
+  other.loss(0).backward(), b.step(1e-2);
+  for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(whole.parameters()[i].equal(other.parameters()[i]));
+  b.zero_grad();
+  EXPECT_EQ(b.grad_norm(), 0);
+}
+
+TEST(AdamW, TiedParametersMoveOnce) {
+  struct Tied : torch::nn::Module {
+    Tensor p = register_parameter("p", torch::ones({3}));
+    Tensor q = register_parameter("q", p);
+  } tied;
+  AdamW optimiser(tied, config(0), [](const std::string&) { return false; });
+  (tied.p + tied.q).sum().backward();
+  optimiser.step(0.5);
+  EXPECT_TRUE(tied.p.is_same(tied.q));
+  EXPECT_CLOSE_TO("p", tied.p, torch::full({3}, 0.5), 1e-6);
+}
+
+}  // namespace
+}  // namespace lrnn::training
