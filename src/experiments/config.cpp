@@ -14,7 +14,7 @@ RunConfig read_config(const std::string& file, const std::vector<std::string>& o
 YAML::Node resolve(const RunConfig& config) {
   auto node = save(config);
   node["task"] = tasks::find(config.task).resolve(config.task);
-  node["model"]["mixer"] = mixers::find(config.model.mixer).resolve(config.model.mixer);
+  node["model"]["mixer"] = mixers::resolve(config.model.mixer);
   return node;
 }
 
