@@ -73,8 +73,7 @@ void check_options(const CLI::App& app, const std::vector<std::string>& words) {
       for (const auto& text : option->get_lnames()) known.push_back("--" + text);
     const auto meant = nearest(name, known);
     throw Error(cat("there is no option '", name, "' here"),
-                cat(meant.empty() ? "" : cat("did you mean '", meant, "'? "), "see `",
-                    app.get_name(), " --help`"));
+                meant.empty() ? "--help lists the options" : cat("did you mean '", meant, "'?"));
   }
 }
 
@@ -90,7 +89,8 @@ int run(const std::vector<std::string>& arguments) {
   CLI::App app(command.about, cat("lrnn ", command.name));
   const Action action = command.declare(app);
   CLI::App& inner = innermost(app, words);
-  if (std::any_of(words.begin(), words.end(), is_help)) return std::cout << inner.help(), kDone;
+  if (std::any_of(words.begin(), words.end(), is_help))
+    return std::cout << inner.help(&inner == &app ? "" : app.get_name()), kDone;
   check_options(inner, words);
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   app.parse(std::move(words));

@@ -45,18 +45,6 @@ struct Measured {
   Range length;  // of the sequences behind `whole`
 };
 
-// Every position is a bin of its own; only some of them are worth a row.
-std::vector<LengthBin> prefix_bins(const training::Evaluation& e) {
-  std::vector<LengthBin> out;
-  const int64_t n = e.sequences.count;
-  for (size_t l = 0; l < e.prefix.size(); ++l) {
-    LengthBin bin{int64_t(l), int64_t(l), {std::llround(e.prefix[l] * double(n)), n}};
-    std::tie(bin.low, bin.high) = experiments::interval(bin.tally);
-    out.push_back(bin);
-  }
-  return out;
-}
-
 Measured measure(experiments::Run& run, const Arguments& a, Range length) {
   training::EvaluateOptions how;
   how.seed = uint64_t(a.seed >= 0 ? a.seed : run.config.seed);
@@ -69,7 +57,7 @@ Measured measure(experiments::Run& run, const Arguments& a, Range length) {
   how.length = length;
   out.length = length == Range{} ? run.task->length(Split::kEval) : length;
   out.whole = training::evaluate(*run.model, *run.task, how);
-  if (out.prefix) return out.bins = prefix_bins(out.whole), out;
+  if (out.prefix) return out.bins = experiments::prefix_bins(out.whole), out;
 
   auto by_length = out.whole.by_length;
   if (length == Range{}) {

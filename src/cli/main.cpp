@@ -1,7 +1,7 @@
 #include <c10/util/Exception.h>
+#include <poll.h>
 
 #include <CLI/Error.hpp>
-#include <cerrno>
 #include <csignal>
 #include <iostream>
 #include <new>
@@ -23,9 +23,10 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 // A reader that had enough (`lrnn tasks | head`) is no error; a full disk is.
 int finish(int code) {
-  errno = 0;
   std::cout.flush();
-  if (std::cout || errno == EPIPE) return code;
+  if (std::cout) return code;
+  pollfd out{1, POLLOUT, 0};
+  if (poll(&out, 1, 0) == 1 && (out.revents & POLLERR)) return code;
   return explain("the output could not be written", "is the disk full?");
 }
 

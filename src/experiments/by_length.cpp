@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/random.h"
 
@@ -39,6 +40,18 @@ std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length)
     out.back().tally.right += tally.right, out.back().tally.count += tally.count;
   }
   for (auto& bin : out) std::tie(bin.low, bin.high) = interval(bin.tally);
+  return out;
+}
+
+std::vector<LengthBin> prefix_bins(const training::Evaluation& e) {
+  std::vector<LengthBin> out;
+  const int64_t n = e.sequences.count;
+  for (const double share : e.prefix) {
+    const auto at = int64_t(out.size());
+    LengthBin bin{at, at, {std::llround(share * double(n)), n}};
+    std::tie(bin.low, bin.high) = interval(bin.tally);
+    out.push_back(bin);
+  }
   return out;
 }
 

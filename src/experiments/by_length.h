@@ -19,6 +19,10 @@ struct LengthBin {
 // are left out.
 std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length);
 
+// For tasks with an answer at every position, one bin per position: the sequences that are right up
+// to and including it.
+std::vector<LengthBin> prefix_bins(const training::Evaluation& evaluation);
+
 // Percentile bootstrap of right/count. When all are right or all are wrong every resample is the
 // same, so the exact (Clopper-Pearson) bound stands in.
 std::pair<double, double> interval(const training::Tally& tally);

@@ -1,6 +1,5 @@
 #include "experiments/demo.h"
 
-#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -29,12 +28,8 @@ std::vector<Job> jobs(const DemoOptions& options) {
 // Answers at every position: the curve says how far a sequence stays right.
 void measure_prefixes(DemoRow& row, const training::EvaluateOptions& how) {
   const auto e = training::evaluate(*row.run.model, *row.run.task, how);
-  const int64_t trained = row.run.task->length(Split::kTrain).hi, n = e.sequences.count;
-  for (size_t l = 0; l < e.prefix.size(); ++l) {
-    LengthBin bin{int64_t(l), int64_t(l), {std::llround(e.prefix[l] * double(n)), n}};
-    std::tie(bin.low, bin.high) = interval(bin.tally);
-    row.bins.push_back(bin);
-  }
+  const int64_t trained = row.run.task->length(Split::kTrain).hi;
+  row.bins = prefix_bins(e);
   row.inside = e.prefix.at(size_t(std::min(trained, int64_t(e.prefix.size()) - 1)));
   row.beyond = e.accuracy();
 }
