@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <numeric>
+
+#include "base/nearest.h"
 
 namespace lrnn {
 namespace {
@@ -13,21 +14,6 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   std::string out;
   for (const auto& word : words) out += (out.empty() ? "" : between) + word;
   return out;
-}
-
-// How many single-letter edits turn a into b; finds the key a typo meant.
-size_t edits(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
-    }
-  }
-  return row.back();
 }
 
 // The shortest text that reads back as the same double: 1e-3 stays 0.001, 0.1 stays 0.1.
@@ -227,11 +213,8 @@ YAML::Node print(const std::vector<double>& value) { return print_list(value); }
 namespace detail {
 
 void unknown_key(const Section& at, const std::string& key, const std::vector<std::string>& known) {
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](auto& a, auto& b) {
-    return edits(a, key) < edits(b, key);
-  });
   std::string hint;
-  if (nearest != known.end() && edits(*nearest, key) <= 2) hint = cat("did you mean '", *nearest, "'? ");
+  if (const auto meant = nearest(key, known); !meant.empty()) hint = cat("did you mean '", meant, "'? ");
   hint += cat("the keys of ", at.path().empty() ? "a config" : at.path(), " are: ", join(known, " "));
   at.fail(key, "is not a key", hint);
 }

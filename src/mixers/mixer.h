@@ -70,12 +70,12 @@ using MixerPtr = std::shared_ptr<Mixer>;
 struct Entry {
   const char *name, *about;
   MixerPtr (*make)(int64_t width, const Section&);
-  YAML::Node (*resolve)(const Section&);  // every key with its value
+  YAML::Node (*resolve)(const Section&);  // every key with its value, `name` first
   std::string (*help)();
 };
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`
 MixerPtr make(int64_t width, const Section& at);
-YAML::Node resolve(const Section& at);  // every key with its value, `name` first
+YAML::Node resolve(const Section& at);
 
 }  // namespace lrnn::mixers

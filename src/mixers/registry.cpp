@@ -11,9 +11,22 @@ namespace lrnn::mixers {
 #include "mixers/list.inc"
 #undef MIXER
 
+namespace {
+
+YAML::Node named(const char* name, const YAML::Node& fields) {
+  YAML::Node out(YAML::NodeType::Map);
+  out["name"] = name;
+  for (const auto& item : fields) out[item.first] = item.second;
+  return out;
+}
+
+}  // namespace
+
 const std::vector<Entry>& all() {
   static const std::vector<Entry> entries = {
-#define MIXER(name, about) {#name, about, make_##name, resolve_##name, help_##name},
+#define MIXER(name, about)                                                                        \
+  {#name, about, make_##name, [](const Section& at) { return named(#name, resolve_##name(at)); }, \
+   help_##name},
 #include "mixers/list.inc"
 #undef MIXER
   };
@@ -33,12 +46,6 @@ const Entry& find(const Section& at) {
 
 MixerPtr make(int64_t width, const Section& at) { return find(at).make(width, at); }
 
-YAML::Node resolve(const Section& at) {
-  const Entry& entry = find(at);
-  YAML::Node out(YAML::NodeType::Map);
-  out["name"] = entry.name;
-  for (const auto& item : entry.resolve(at)) out[item.first] = item.second;
-  return out;
-}
+YAML::Node resolve(const Section& at) { return find(at).resolve(at); }
 
 }  // namespace lrnn::mixers

@@ -1,7 +1,131 @@
 #include "ops/delta_product.h"
 
-namespace lrnn::ops {
+#include <torch/library.h>
+#include <torch/torch.h>
 
-DeltaProductResult delta_product(const DeltaProduct& in) { return delta_product_definition(in); }
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/delta_product_inner.h"
+
+// The op itself: checks, then autograd around the inner ops, which each back end registers.
+namespace lrnn::ops {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+template <class Function, class... Args> auto call(const char* name, const Args&... args) {
+  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+  try {
+    return op.call(args...);
+  } catch (const c10::NotImplementedError& e) {
+    throw Error(cat("[delta_product] ", name,
+                    " has no kernel for this device: ", e.what_without_backtrace()),
+                "On a GPU, load liblrnn_cuda.so first.");
+  }
+}
+
+ForwardResult forward(const MaybeTensor& q, const DeltaProduct& in, double scale, bool save) {
+  return call<ForwardFunction>("lrnn::delta_product_forward", q, in.k, in.v, in.beta,
+                               maybe(in.log_gate), maybe(in.state), scale, maybe(in.cu_seqlens),
+                               save);
+}
+
+struct Autograd : torch::autograd::Function<Autograd> {
+  static variable_list forward(AutogradContext* ctx, const MaybeTensor& q, const Tensor& k,
+                               const Tensor& v, const Tensor& beta, const MaybeTensor& log_gate,
+                               const MaybeTensor& state, double scale,
+                               const MaybeTensor& cu_seqlens) {
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    auto [o, final_state, error, states] = call<ForwardFunction>(
+        "lrnn::delta_product_forward", q, k, v, beta, log_gate, state, scale, cu_seqlens, true);
+    ctx->save_for_backward({or_undefined(q), k, beta, or_undefined(log_gate), or_undefined(state),
+                            or_undefined(cu_seqlens), error, states});
+    ctx->saved_data["scale"] = scale;
+    ctx->set_materialize_grads(false);
+    return {o, final_state};
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    check(!torch::GradMode::is_enabled(),
+          "[delta_product] has no second derivative; call backward without create_graph");
+    const auto saved = ctx->get_saved_variables();
+    const Tensor &q = saved[0], &k = saved[1], &beta = saved[2], &log_gate = saved[3],
+                 &state = saved[4], &cu_seqlens = saved[5], &error = saved[6], &states = saved[7];
+    auto [dq, dk, dv, dbeta, dlog_gate, dstate] =
+        call<BackwardFunction>("lrnn::delta_product_backward", maybe(grads[0]), maybe(grads[1]),
+                               maybe(q), k, beta, maybe(log_gate), maybe(state), error, states,
+                               ctx->saved_data["scale"].toDouble(), maybe(cu_seqlens));
+    if (!q.defined() || !grads[0].defined()) dq = Tensor();
+    if (!log_gate.defined()) dlog_gate = Tensor();
+    if (!state.defined()) dstate = Tensor();
+    return {dq, dk, dv, dbeta, dlog_gate, dstate, Tensor(), Tensor()};
+  }
+};
+
+double scale_of(const DeltaProduct& in) {
+  if (in.scale) return *in.scale;
+  return 1 / std::sqrt(double(in.k.sym_size(4).guard_int(__FILE__, __LINE__)));
+}
+
+std::tuple<Tensor, Tensor> below_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
+                                          const Tensor& beta, const MaybeTensor& log_gate,
+                                          const MaybeTensor& state, std::optional<double> scale,
+                                          const MaybeTensor& cu_seqlens) {
+  const DeltaProduct in{.q = q,
+                        .k = k,
+                        .v = v,
+                        .beta = beta,
+                        .log_gate = or_undefined(log_gate),
+                        .state = or_undefined(state),
+                        .scale = scale,
+                        .cu_seqlens = or_undefined(cu_seqlens)};
+  check_delta_product(in);
+  auto [o, final_state, error, states] = forward(q, in, scale_of(in), false);
+  return {o, final_state};
+}
+
+std::tuple<Tensor, Tensor> with_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
+                                         const Tensor& beta, const MaybeTensor& log_gate,
+                                         const MaybeTensor& state, std::optional<double> scale,
+                                         const MaybeTensor& cu_seqlens) {
+  const auto out = delta_product({.q = q,
+                                  .k = k,
+                                  .v = v,
+                                  .beta = beta,
+                                  .log_gate = or_undefined(log_gate),
+                                  .state = or_undefined(state),
+                                  .scale = scale,
+                                  .cu_seqlens = or_undefined(cu_seqlens)});
+  return {out.o, out.state};
+}
+
+bool wants_gradient(const DeltaProduct& in) {
+  if (!torch::GradMode::is_enabled()) return false;
+  for (const Tensor* x : {&in.q, &in.k, &in.v, &in.beta, &in.log_gate, &in.state})
+    if (x->defined() && x->requires_grad()) return true;
+  return false;
+}
+
+}  // namespace
+
+DeltaProductResult delta_product(const DeltaProduct& in) {
+  check_delta_product(in);
+  const double scale = scale_of(in);
+  if (wants_gradient(in)) {
+    const auto out = Autograd::apply(maybe(in.q), in.k, in.v, in.beta, maybe(in.log_gate),
+                                     maybe(in.state), scale, maybe(in.cu_seqlens));
+    return {in.q.defined() ? out[0] : Tensor(), out[1]};
+  }
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  auto [o, final_state, error, states] = forward(maybe(in.q), in, scale, false);
+  return {in.q.defined() ? o : Tensor(), final_state};
+}
+
+TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) { m.impl("delta_product", below_autograd); }
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("delta_product", with_autograd); }
 
 }  // namespace lrnn::ops

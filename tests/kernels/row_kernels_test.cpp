@@ -66,6 +66,26 @@ template <class R> void expect_limits() {
 }
 TEST(Exp, Limits) { expect_limits<float>(), expect_limits<double>(); }
 
+TEST(Silu, GoodEverywhere) {
+  std::vector<float> x = {0, -0.f, 1e-30f, -1e-30f, 1e30f, -1e30f, 3e38f, -3e38f, INFINITY};
+  for (double v = -130; v < 130; v += 0.00317) x.push_back(float(v));
+  const std::vector<float> ones(x.size(), 1), nan = {NAN};
+  const auto n = int64_t(x.size());
+  for (const Isa isa : isas()) {
+    std::vector<float> y(x.size());
+    table<float>(isa).swiglu({x.data(), ones.data(), n, n, n}, 0, 1, y.data());
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double v = x[i], want = v / (1 + std::exp(-v));
+      if (std::isinf(v))
+        EXPECT_EQ(y[i], x[i]);
+      else  // below -88 the exponential is infinite in float32 and the answer 0
+        ASSERT_NEAR(y[i], want, 4e-7 * std::abs(want) + 1e-36) << v;
+    }
+    table<float>(isa).swiglu({nan.data(), ones.data(), 1, 1, 1}, 0, 1, y.data());
+    EXPECT_TRUE(std::isnan(y[0]));
+  }
+}
+
 std::vector<float> random_row(uint64_t seed, size_t n) {
   Random random(seed, 0, 0);
   std::vector<float> x(n);

@@ -123,8 +123,8 @@ TEST_P(Contract, PackedIsOneByOne) {
 }
 
 TEST_P(Contract, LastOnlyIsTheLastOfTheWhole) {
-  for (const int64_t first : {0, 1, 2, 9})
-    for (const int64_t T : {1, 2, 3, 4, 8}) {
+  for (const int64_t first : {0, 1, 2, 6})
+    for (const int64_t T : {1, 3, 5}) {
       State whole;
       if (first > 0) run(random({2, first, kWidth}), whole);
       State state = whole;
@@ -197,6 +197,8 @@ TEST_P(Contract, StateSizeIsWhatTheStateHolds) {
 }
 
 TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
+  // On some virtual machines oneDNN's bfloat16 products on AMX tiles are an illegal instruction.
+  at::globalContext().setUserEnabledMkldnn(false);
   mixer_->to(torch::kFloat32);
   const Tensor x = random({2, 5, kWidth}).to(torch::kFloat32);
   const Tensor want = run(x);
@@ -215,12 +217,13 @@ TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
   }
   at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(at::kCPU, false);
+  at::globalContext().setUserEnabledMkldnn(true);
 }
 
 TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
   const Section at = Section::from_text(GetParam());
   EXPECT_THROW(make(kWidth, Section::from_text(GetParam() + "\nheadz: 2")), Error);
-  const YAML::Node resolved = resolve(at);
+  const YAML::Node resolved = find(at).resolve(at);
   const Section again = Section::from_text(YAML::Dump(resolved));
   EXPECT_TRUE(differences(resolve(again), resolved).empty());
   EXPECT_EQ(make(kWidth, again)->parameters().size(), mixer_->parameters().size());

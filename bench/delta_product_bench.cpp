@@ -1,0 +1,158 @@
+#include <benchmark/benchmark.h>
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cstdio>
+#include <random>
+
+#include "base/error.h"
+#include "ops/delta_product.h"
+#include "tests/ops/delta_product_cases.h"
+
+// The delta product on the CPU. Every shape first agrees with the definition, outputs and all
+// gradients; a disagreement ends the run. `x_definition` is the ratio per token: the definition is
+// timed on 64 tokens, because on the full length its graph would not fit into memory.
+// GFLOP/s count the state's multiply-adds, 4NKV + 2KV forward and 10NKV + 4KV backward per token
+// and head, and not the chunk products; gemm_1024 is what the machine reaches on one large product.
+namespace lrnn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using torch::Tensor;
+
+constexpr int64_t kDefinitionTokens = 64;
+
+struct Shape {
+  int64_t B, T, H, K, V;
+};
+
+template <class Function> void step(ops::DeltaProduct in, bool backward, Function&& function) {
+  if (!backward) {
+    torch::NoGradGuard no_grad;
+    benchmark::DoNotOptimize(function(in).state);
+    return;
+  }
+  for (Tensor* x : {&in.q, &in.k, &in.v, &in.beta, &in.log_gate, &in.state})
+    if (x->defined()) *x = x->detach().requires_grad_();
+  const auto out = function(in);
+  std::vector<Tensor> roots = {out.state}, grads = {out.state.detach()};
+  if (out.o.defined()) roots.push_back(out.o), grads.push_back(out.o.detach());
+  torch::autograd::backward(roots, grads);
+}
+
+double definition_per_token(Case c, bool backward) {
+  c.T = kDefinitionTokens;
+  const auto in = make_inputs(c);
+  double best = 1e30;
+  for (int i = 0; i < 2; ++i) {
+    const auto begin = Clock::now();
+    step(in, backward, ops::delta_product_definition);
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return best / double(c.B * c.T);
+}
+
+void agree(Case c) {
+  if (c.lengths.empty()) c.B = 1, c.H = 2, c.T = kDefinitionTokens + 1;
+  const auto in = make_inputs(c);
+  const auto got = everything(in, ops::delta_product),
+             want = everything(in_double(in), ops::delta_product_definition);
+  for (size_t i = 0; i < got.tensors.size(); ++i) {
+    const Tensor reference = want.tensors[i].second;
+    const double error =
+        ((got.tensors[i].second.to(torch::kFloat64) - reference).norm() / reference.norm())
+            .item<double>();
+    if (error <= 1e-4) continue;
+    std::fprintf(stderr, "kernel and definition disagree in %s by %g\n",
+                 got.tensors[i].first.c_str(), error);
+    std::exit(1);
+  }
+}
+
+double flops_per_token(const Case& c, bool backward) {
+  const double kv = double(c.H * c.K * c.V), n = double(c.N), q = c.q ? 1 : 0;
+  return kv * (4 * n + 2 * q + (backward ? 10 * n + 4 * q : 0));
+}
+
+// `definition`: seconds per token, measured at the first call; negative where it is not wanted.
+void run(benchmark::State& state, const Case& c, bool backward, double& definition) {
+  const auto in = make_inputs(c);
+  const auto begin = Clock::now();
+  for (auto _ : state) step(in, backward, ops::delta_product);
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double tokens = double(c.B * c.T), runs = double(state.iterations());
+  const double per_token = seconds / runs / tokens;
+  state.counters["ns/token"] = per_token * 1e9;
+  state.counters["GFLOP/s"] = flops_per_token(c, backward) / per_token * 1e-9;
+  if (definition < 0) return;
+  if (definition == 0) definition = definition_per_token(c, backward);
+  state.counters["x_definition"] = definition / per_token;
+}
+
+void add(const std::string& name, const Case& c, bool compare) {
+  for (const bool backward : {false, true})
+    benchmark::RegisterBenchmark(
+        (name + (backward ? "/forward+backward" : "/forward")).c_str(),
+        [=, definition = compare ? 0.0 : -1.0](benchmark::State& state) mutable {
+          run(state, c, backward, definition);
+        })
+        ->Unit(benchmark::kMillisecond)
+        ->UseRealTime()
+        ->MinTime(0.2);
+}
+
+void gemm(benchmark::State& state) {
+  const Tensor a = torch::rand({1024, 1024}), b = torch::rand({1024, 1024});
+  const auto begin = Clock::now();
+  for (auto _ : state) benchmark::DoNotOptimize(at::mm(a, b));
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  state.counters["GFLOP/s"] = 2 * 1.073741824 * double(state.iterations()) / seconds;
+}
+
+// One layer's last-token training step of the parity model: packed, without queries.
+Case parity(int sequences) {
+  Case c{.B = 1, .H = 4, .K = 32, .V = 32, .state = false, .q = false, .dtype = torch::kFloat32};
+  std::mt19937 random(1);
+  c.T = 0;
+  for (int s = 0; s < sequences; ++s) c.T += c.lengths.emplace_back(2 + random() % 38);
+  return c;
+}
+
+void add_all() {
+  benchmark::RegisterBenchmark("gemm_1024", gemm)->Unit(benchmark::kMillisecond)->UseRealTime();
+  for (const Shape& s : {Shape{8, 512, 4, 32, 32}, {2, 2048, 8, 64, 64}, {1, 4096, 8, 128, 128}})
+    for (const int64_t N : {1, 2, 4}) {
+      const Case c{.B = s.B,
+                   .T = s.T,
+                   .N = N,
+                   .H = s.H,
+                   .K = s.K,
+                   .V = s.V,
+                   .state = false,
+                   .dtype = torch::kFloat32};
+      agree(c);
+      add(cat("delta_product/", s.B, "x", s.T, "x", s.H, "x", s.K, "x", s.V, "/N:", N), c, true);
+    }
+  agree(parity(16));
+  add("parity/256_packed", parity(256), false);
+  const Case demo{
+      .B = 32, .T = 40, .H = 2, .K = 8, .V = 8, .state = false, .dtype = torch::kFloat32};
+  agree(demo);
+  add("demo/32x40x2x8x8", demo, true);
+  for (const int64_t T : {512, 2048, 8192, 32768, 65536})
+    add(cat("length/T:", T),
+        {.B = 1, .T = T, .H = 8, .K = 64, .V = 64, .state = false, .dtype = torch::kFloat32},
+        false);
+  add("decode/T:1", {.B = 1, .T = 1, .H = 4, .K = 32, .V = 32, .dtype = torch::kFloat32}, false);
+}
+
+}  // namespace
+}  // namespace lrnn
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  lrnn::add_all();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

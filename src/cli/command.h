@@ -1,0 +1,34 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+// A command is one row of the table in commands.cpp and one file.
+namespace lrnn::cli {
+
+// Exit codes: 0 done, 1 the answer is no, 2 an error we can explain, 130 interrupted.
+enum Exit { kDone = 0, kNo = 1, kError = 2, kInterrupted = 130 };
+
+// Runs the command after its arguments have been read; the result is the exit code.
+using Action = std::function<int()>;
+
+struct Command {
+  const char *name, *about;
+  Action (*declare)(CLI::App& app);  // adds the options and says what to do with them
+};
+const std::vector<Command>& commands();
+
+Action train(CLI::App& app);
+Action eval(CLI::App& app);
+Action spectrum(CLI::App& app);
+Action show(CLI::App& app);
+Action demo(CLI::App& app);
+Action tasks(CLI::App& app);
+Action mixers(CLI::App& app);
+Action doctor(CLI::App& app);
+
+// The whole program but for main's catch: `arguments` without the program's own name.
+int run(const std::vector<std::string>& arguments);
+
+}  // namespace lrnn::cli

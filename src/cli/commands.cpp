@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "cli/command.h"
+
+namespace lrnn::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table = {
+      {"demo", "train four small models and show why the eigenvalues matter", demo},
+      {"train", "train what a config describes, or go on with it", train},
+      {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
+      {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},
+      {"show", "a config with every key, and the model it makes", show},
+      {"tasks", "list the tasks, or print samples of one", tasks},
+      {"mixers", "list the mixers with their keys", mixers},
+      {"doctor", "check this machine and every op on it", doctor},
+  };
+  return table;
+}
+
+namespace {
+
+std::string overview() {
+  std::string out =
+      "lrnn trains, runs and explains linear RNNs that track state.\n\n"
+      "Usage: lrnn COMMAND [arguments]\n\n";
+  for (const auto& c : commands()) out += fmt::format("  {:<10}{}\n", c.name, c.about);
+  return out +
+         "\nEvery command explains itself with --help and answers scripts with --json.\n"
+         "Exit codes: 0 done, 1 the answer is no, 2 an error, 130 interrupted.\n\n"
+         "Example:\n"
+         "  lrnn train configs/chomsky/parity_delta_net_2.yaml train.steps=100 --out runs/x\n"
+         "  lrnn eval runs/x --lengths 3:512\n";
+}
+
+const Command& find(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& c : commands()) {
+    if (c.name == name) return c;
+    names.emplace_back(c.name);
+  }
+  const auto meant = nearest(name, names);
+  throw Error(cat("there is no command '", name, "'"), meant.empty()
+                                                           ? "`lrnn --help` lists the commands"
+                                                           : cat("did you mean '", meant, "'?"));
+}
+
+bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
+
+// `tasks show …` is a command inside a command; the options that follow are its own.
+CLI::App& innermost(CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty()) return app;
+  const auto inner = app.get_subcommands([&](CLI::App* a) { return a->get_name() == words[0]; });
+  return inner.empty() ? app : *inner[0];
+}
+
+// CLI11 stops at the first thing it misses; a misspelt option is the likelier cause, so it is
+// looked for first.
+void check_options(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    if (word == "--") return;
+    if (word.size() < 2 || word[0] != '-' || std::isdigit(static_cast<unsigned char>(word[1])))
+      continue;
+    const auto name = word.substr(0, word.find('='));
+    if (app.get_option_no_throw(name)) continue;
+    std::vector<std::string> known;
+    for (const auto* option : app.get_options())
+      for (const auto& text : option->get_lnames()) known.push_back("--" + text);
+    const auto meant = nearest(name, known);
+    throw Error(cat("there is no option '", name, "' here"),
+                meant.empty() ? "--help lists the options" : cat("did you mean '", meant, "'?"));
+  }
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) throw Error("no command was given", "`lrnn --help` lists the commands");
+  if (is_help(arguments[0])) return std::cout << overview(), kDone;
+  if (arguments[0] == "--version") return std::cout << "lrnn " << LRNN_VERSION << "\n", kDone;
+
+  const auto& command = find(arguments[0]);
+  std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+  CLI::App app(command.about, cat("lrnn ", command.name));
+  const Action action = command.declare(app);
+  CLI::App& inner = innermost(app, words);
+  if (std::any_of(words.begin(), words.end(), is_help))
+    return std::cout << inner.help(&inner == &app ? "" : app.get_name()), kDone;
+  check_options(inner, words);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  app.parse(std::move(words));
+  return action();
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,127 @@
+#include "experiments/demo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/demo_page.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+namespace lrnn::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string out = "runs/demo";
+  int64_t seed = -1;
+  bool json = false, quiet = false;
+};
+
+// Beside an installed program, in the checkout around a build folder, or where it was built.
+std::string configs_folder() {
+  std::error_code ignored;
+  const auto program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const auto& folder :
+       {program / "../share/lrnn/configs", program / "../configs", fs::path(LRNN_CONFIGS)})
+    if (fs::exists(folder / "demo", ignored)) return fs::weakly_canonical(folder, ignored).string();
+  throw Error("the demo's configs were not found", "run lrnn from where it was built or installed");
+}
+
+std::string line(const std::vector<experiments::Progress>& all, double seconds) {
+  double done = 0, steps = 0;
+  std::string parts;
+  for (size_t i = 0; i < all.size(); ++i) {
+    done += double(all[i].step), steps += double(all[i].steps);
+    if (all[i].step > 0 && all[i].step < all[i].steps)
+      parts += fmt::format("  {} {:.2f}", experiments::demo_cases()[i].config, all[i].loss);
+  }
+  const double left = done > 0 ? seconds * (steps - done) / done : -1;
+  return fmt::format("{} {:.0f}/{:.0f} steps  {} left  loss:{}", filled_bar(done / steps, 20), done,
+                     steps, duration(left), parts);
+}
+
+Json to_json(const std::vector<experiments::DemoRow>& rows, const std::string& page,
+             double seconds) {
+  Json list = Json::array();
+  for (const auto& row : rows)
+    list.push_back({{"task", row.about.task},
+                    {"model", row.about.model},
+                    {"predicted", row.about.can ? "generalises" : "fails"},
+                    {"theory", row.about.theory},
+                    {"inside", row.inside},
+                    {"beyond", row.beyond},
+                    {"as_predicted", row.as_predicted()},
+                    {"run", row.run.folder}});
+  return {{"rows", list}, {"page", page}, {"seconds", seconds}};
+}
+
+int run_demo(const Arguments& a) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  ProgressBar bar(a.quiet);
+  watch_interrupts();
+  if (!a.quiet) say("training four small models in " + a.out);
+  const auto rows = experiments::run_demo({.configs = configs_folder(),
+                                           .out = a.out,
+                                           .seed = a.seed,
+                                           .progress =
+                                               [&](const std::vector<experiments::Progress>& all) {
+                                                 if (bar.bar())
+                                                   bar.show(line(all, passed()));
+                                                 else if (bar.due(false))
+                                                   say(line(all, passed()));
+                                               },
+                                           .interrupted = interrupted});
+  bar.clear();
+  if (rows.empty()) return say("interrupted"), kInterrupted;
+
+  const std::string page = a.out + "/demo.html";
+  write_file(page, demo_page(rows));
+  const auto json = to_json(rows, page, passed());
+  write_file(a.out + "/demo.json", json.dump(2) + "\n");
+  if (a.json) return print_json(json), kDone;
+  std::cout << demo_table(rows, false).text()
+            << "scores: parity, scaled accuracy (0 is guessing); addition, share of sequences all "
+               "right\n\n";
+  for (const auto& row : rows)
+    if (!row.as_predicted())
+      std::cout << fmt::format("{} on {} did not do as theory says with this seed: {}\n",
+                               row.about.model, row.about.task,
+                               row.about.can ? "training does not always find what exists"
+                                             : "look at it with lrnn eval " + row.run.folder);
+  std::cout << fmt::format("page: {}    ({})\n", page, duration(passed()));
+  std::cout << "next: lrnn spectrum " << rows[1].run.folder
+            << " shows the eigenvalue -1 it found\n";
+  return kDone;
+}
+
+}  // namespace
+
+Action demo(CLI::App& app) {
+  auto a = std::make_shared<Arguments>();
+  app.add_option("--out", a->out, "where the runs and the page go (default: runs/demo)")
+      ->type_name("DIR");
+  app.add_option("--seed", a->seed, "of weights and data (default: that of the configs)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_flag("--quiet", a->quiet, "no progress, only the result");
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer(
+      "Trains DeltaNet with eigenvalues in [0,1] and in [-1,1] on parity, and DeltaProduct with "
+      "one\n"
+      "and two reflections per token on addition modulo 3, then tests them far beyond the lengths\n"
+      "they were trained on. About a minute on two cores; writes DIR/demo.html.\n\n"
+      "Example:\n  lrnn demo --seed 3 --out runs/demo3");
+  return [a] { return run_demo(*a); };
+}
+
+}  // namespace lrnn::cli

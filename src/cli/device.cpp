@@ -1,0 +1,43 @@
+#include "cli/device.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace lrnn::cli {
+namespace {
+
+// The plug-in lives beside this very library, wherever it was installed.
+std::string plug_in() {
+  Dl_info here{};
+  dladdr(reinterpret_cast<const void*>(&plug_in), &here);
+  const std::filesystem::path library = here.dli_fname ? here.dli_fname : "";
+  return (library.parent_path() / "liblrnn_cuda.so").string();
+}
+
+}  // namespace
+
+std::shared_ptr<std::string> add_device(CLI::App& app) {
+  auto device = std::make_shared<std::string>("cpu");
+  app.add_option("--device", *device, "cpu or cuda (default: cpu)")->type_name("NAME");
+  return device;
+}
+
+std::string why_no_cuda() {
+  const auto file = plug_in();
+  if (!std::filesystem::exists(file)) return "this build has no CUDA kernels";
+  if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) return "";
+  const char* why = dlerror();
+  return cat("the CUDA kernels cannot be loaded: ", why ? why : "no reason given");
+}
+
+void require_device(const std::string& device) {
+  if (device == "cpu") return;
+  check(device == "cuda", "--device must be cpu or cuda, got '", device, "'");
+  const auto why = why_no_cuda();
+  throw Error(why.empty() ? "this version computes on the CPU only" : why, "use --device cpu");
+}
+
+}  // namespace lrnn::cli

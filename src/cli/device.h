@@ -1,0 +1,15 @@
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+namespace lrnn::cli {
+
+// Adds --device to a command; the text is what the user asked for.
+std::shared_ptr<std::string> add_device(CLI::App& app);
+// Makes the device ready, or explains why it cannot be used.
+void require_device(const std::string& device);
+// Why CUDA cannot be used here; empty when it can.
+std::string why_no_cuda();
+
+}  // namespace lrnn::cli

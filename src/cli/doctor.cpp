@@ -1,0 +1,156 @@
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <torch/version.h>
+
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+#include "cli/command.h"
+#include "cli/device.h"
+#include "cli/output.h"
+#include "cli/self_test.h"
+#include "figures/table.h"
+#include "kernels/row_kernels.h"
+
+namespace lrnn::cli {
+namespace {
+
+// "2.11.0" of "2.11.0+cu130"
+std::string base_version(const std::string& version) {
+  return version.substr(0, version.find('+'));
+}
+
+// What the loaded library says of itself; the headers only know what it was built against.
+std::string found_torch() {
+  const std::string text = at::show_config();
+  const std::string key = "TORCH_VERSION=";
+  const auto at = text.find(key);
+  if (at == std::string::npos) return "unknown";
+  const auto begin = at + key.size();
+  return text.substr(begin, text.find_first_of(", \n", begin) - begin);
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> out;
+#if defined(__x86_64__)
+#define LRNN_FEATURE(name) \
+  if (__builtin_cpu_supports(name)) out.emplace_back(name);
+  LRNN_FEATURE("avx2")
+  LRNN_FEATURE("fma")
+  LRNN_FEATURE("f16c")
+  LRNN_FEATURE("avx512f")
+  LRNN_FEATURE("avx512bw") LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
+#undef LRNN_FEATURE
+#endif
+      return out;
+}
+
+// What the kernels themselves chose.
+std::string kernel_variant() {
+  switch (kernels::rows::best_isa()) {
+    case kernels::rows::Isa::kAvx512: return "avx512";
+    case kernels::rows::Isa::kAvx2: return "avx2";
+    case kernels::rows::Isa::kBaseline: break;
+  }
+  return "baseline";
+}
+
+double gigabytes(uint64_t units, uint64_t size) { return double(units) * double(size) / (1 << 30); }
+
+Json facts() {
+  struct sysinfo memory {};
+  sysinfo(&memory);
+  const auto cuda = why_no_cuda();
+  return {{"lrnn", LRNN_VERSION},
+          {"libtorch_built", TORCH_VERSION},
+          {"libtorch_found", found_torch()},
+          {"compiler", "g++ " __VERSION__},
+          {"cpu", cpu_name()},
+          {"cpu_features", cpu_features()},
+          {"kernels", kernel_variant()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", at::get_num_threads()},
+          {"memory_gb", gigabytes(memory.totalram, memory.mem_unit)},
+          {"memory_free_gb", gigabytes(memory.freeram + memory.bufferram, memory.mem_unit)},
+          {"cuda", cuda.empty()},
+          {"cuda_why_not", cuda.empty() ? Json(nullptr) : Json(cuda)}};
+}
+
+std::vector<std::string> problems(const Json& f, const std::vector<OpCheck>& checks) {
+  std::vector<std::string> out;
+  const std::string built = f["libtorch_built"], found = f["libtorch_found"];
+  if (base_version(built) != base_version(found))
+    out.push_back(fmt::format("built against LibTorch {}, but {} is loaded", built, found));
+  for (const auto& c : checks)
+    if (!c.ok())
+      out.push_back(fmt::format("{} {} in {} is off by {:.1e} (at most {:.0e} is rounding)", c.op,
+                                c.what, c.dtype, c.error, c.limit));
+  return out;
+}
+
+void print(const Json& f, const std::vector<OpCheck>& checks) {
+  std::string features;
+  for (const auto& name : f["cpu_features"]) features += " " + name.get<std::string>();
+  const auto line = [](const char* what, const std::string& value) {
+    std::cout << fmt::format("{:<10}{}\n", what, value);
+  };
+  line("lrnn", f["lrnn"]);
+  line("LibTorch", fmt::format("built against {}, found {}", f["libtorch_built"].get<std::string>(),
+                               f["libtorch_found"].get<std::string>()));
+  line("compiler", f["compiler"]);
+  line("CPU", f["cpu"].get<std::string>() + ";" + features);
+  line("kernels", f["kernels"]);
+  line("threads", fmt::format("{} of {} cores", f["threads"].get<int>(), f["cores"].get<int>()));
+  line("memory", fmt::format("{:.1f} GB, {:.1f} GB of it free", f["memory_gb"].get<double>(),
+                             f["memory_free_gb"].get<double>()));
+  line("CUDA", f["cuda"] ? "yes" : "no: " + f["cuda_why_not"].get<std::string>());
+  figures::Table table({"op against its definition", "", "dtype", "error", "limit", ""});
+  for (const auto& c : checks)
+    table.row({c.op, c.what, c.dtype, fmt::format("{:.1e}", c.error),
+               fmt::format("{:.0e}", c.limit), c.ok() ? "ok" : "WRONG"});
+  std::cout << "\n" << table.text() << "\n";
+}
+
+int examine(bool json) {
+  const auto f = facts();
+  const auto checks = check_ops();
+  const auto wrong = problems(f, checks);
+  if (json) {
+    Json out = f, ops = Json::array();
+    for (const auto& c : checks)
+      ops.push_back({{"op", c.op},
+                     {"what", c.what},
+                     {"dtype", c.dtype},
+                     {"error", c.error},
+                     {"limit", c.limit},
+                     {"ok", c.ok()}});
+    out["ops"] = ops, out["problems"] = wrong, out["ok"] = wrong.empty();
+    print_json(out);
+  } else {
+    print(f, checks);
+    std::cout << (wrong.empty() ? "all is well\n" : "");
+  }
+  for (const auto& sentence : wrong) say("lrnn: " + sentence);
+  return wrong.empty() ? kDone : kError;
+}
+
+}  // namespace
+
+Action doctor(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "one JSON object");
+  app.footer("Exit code 2 when anything is off.\n\nExample:\n  lrnn doctor --json");
+  return [json] { return examine(*json); };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,76 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "base/atomic_file.h"
+#include "base/config.h"
+
+namespace lrnn::cli {
+
+void print_json(const Json& json) {
+  // Text that is not UTF-8 (a file name may be anything) must not make the result unreadable.
+  std::cout << json.dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+}
+
+void say(const std::string& text) { std::cerr << text << "\n"; }
+
+bool on_terminal(int stream) { return isatty(stream); }
+
+int terminal_width() {
+  winsize size{};
+  return ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+Json to_json(const YAML::Node& node) {
+  if (node.IsMap()) {
+    Json out = Json::object();
+    for (const auto& item : node) out[item.first.as<std::string>()] = to_json(item.second);
+    return out;
+  }
+  if (node.IsSequence()) {
+    Json out = Json::array();
+    for (const auto& item : node) out.push_back(to_json(item));
+    return out;
+  }
+  if (!node.IsScalar()) return nullptr;
+  bool truth;
+  int64_t whole;
+  double real;
+  if (node.Tag() != "!" && parse(node, truth)) return truth;  // "!": it was quoted
+  if (node.Tag() != "!" && parse(node, whole)) return whole;
+  if (node.Tag() != "!" && parse(node, real)) return real;
+  return node.Scalar();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::error_code ignored;  // the write below fails too, and says so
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  write_atomically(path, text);
+}
+
+std::string decimals(double value, int count) {
+  return std::isfinite(value) ? fmt::format("{:.{}f}", value, count) : "–";
+}
+
+std::string thousands(int64_t value) {
+  std::string out = std::to_string(value);
+  for (int64_t at = int64_t(out.size()) - 3; at > (value < 0); at -= 3) out.insert(size_t(at), ",");
+  return out;
+}
+
+std::string duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0) return "–";
+  const auto s = std::llround(seconds);
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+  if (s < 60) return fmt::format("{} s", s);
+  if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
+  return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
+}
+
+}  // namespace lrnn::cli

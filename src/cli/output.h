@@ -1,0 +1,28 @@
+#pragma once
+#include <yaml-cpp/yaml.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace lrnn::cli {
+
+using Json = nlohmann::ordered_json;
+
+// The result, on stdout: one object on one line. Numbers that are not finite become null.
+void print_json(const Json& json);
+// Words for people that are not the result, on stderr.
+void say(const std::string& text);
+// Whether a person watches that stream (1: stdout, 2: stderr).
+bool on_terminal(int stream);
+// Columns of the terminal behind stderr; 80 when it does not say.
+int terminal_width();
+// A config as JSON: what YAML would read as a number or a truth value becomes one.
+Json to_json(const YAML::Node& node);
+// Writes a file whole, or not at all, making its folder when there is none.
+void write_file(const std::string& path, const std::string& text);
+
+std::string decimals(double value, int count);  // "0.993"; "–" when it is not finite
+std::string thousands(int64_t value);           // "529,856"
+std::string duration(double seconds);           // "8 s", "3 min 20 s", "2 h 5 min"
+
+}  // namespace lrnn::cli

@@ -1,0 +1,34 @@
+#pragma once
+#include <chrono>
+#include <string>
+
+#include "experiments/run.h"
+
+namespace lrnn::cli {
+
+// Shows how training goes, on stderr: a bar that redraws itself on a terminal, a line now and then
+// elsewhere.
+class ProgressBar {
+ public:
+  explicit ProgressBar(bool quiet);
+  ~ProgressBar() { clear(); }
+  void show(const experiments::Progress& progress);
+  void show(const std::string& line);  // the same for a line made elsewhere; terminals only
+  void clear();                        // takes the bar away, before something else is printed
+  bool bar() const { return bar_; }
+  // Whether enough time has passed for one more plain line.
+  bool due(bool news);
+
+ private:
+  bool quiet_, bar_, drawn_ = false;
+  double seconds_left(const experiments::Progress& progress);
+
+  double eval_shown_ = -1;
+  int64_t first_step_ = -1;
+  std::chrono::steady_clock::time_point last_, begin_;
+};
+
+// "[██████░░░░]"
+std::string filled_bar(double share, int width);
+
+}  // namespace lrnn::cli

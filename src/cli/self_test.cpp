@@ -1,0 +1,146 @@
+#include "cli/self_test.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "ops/delta_product.h"
+#include "ops/pointwise.h"
+#include "ops/short_conv.h"
+
+namespace lrnn::cli {
+namespace {
+
+using torch::Tensor;
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensors(const Tensors&)>;
+
+struct Op {
+  const char* name;
+  std::function<Tensors()> inputs;  // in double precision
+  Function fast, definition;
+};
+
+Tensors random_delta_product() {
+  // An odd length, and every beta a model can use: 0, 1 and 2 exactly, and what lies between.
+  const int64_t B = 2, T = 67, N = 2, H = 3, K = 16, V = 24;
+  Tensor beta = 2 * torch::rand({B, T, N, H});
+  beta = torch::where(torch::rand_like(beta) < 0.3, beta.round(), beta);
+  const auto unit = torch::nn::functional::NormalizeFuncOptions().dim(-1);
+  return {torch::randn({B, T, H, K}),
+          torch::nn::functional::normalize(torch::randn({B, T, N, H, K}), unit),
+          torch::randn({B, T, N, H, V}),
+          beta,
+          -0.1 * torch::rand({B, T, H}),
+          torch::randn({B, H, K, V})};
+}
+
+ops::DeltaProduct delta_product_of(const Tensors& x) {
+  return {.q = x[0],
+          .k = x[1],
+          .v = x[2],
+          .beta = x[3],
+          .log_gate = x[4],
+          .state = x[5],
+          .scale = {},
+          .cu_seqlens = {}};
+}
+
+ops::ShortConv short_conv_of(const Tensors& x) {
+  return {.x = x[0], .weight = x[1], .bias = x[2], .state = x[3], .silu = true, .cu_seqlens = {}};
+}
+
+template <class Result> Tensors both(const Result& r) { return {r.o, r.state}; }
+Tensors both(const ops::ShortConvResult& r) { return {r.y, r.state}; }
+
+std::vector<Op> all_ops() {
+  return {
+      {"delta_product", random_delta_product,
+       [](auto& x) { return both(ops::delta_product(delta_product_of(x))); },
+       [](auto& x) { return both(ops::delta_product_definition(delta_product_of(x))); }},
+      {"short_conv",
+       [] {
+         return Tensors{torch::randn({2, 67, 40}), torch::randn({40, 1, 4}), torch::randn({40}),
+                        torch::randn({2, 40, 4})};
+       },
+       [](auto& x) { return both(ops::short_conv(short_conv_of(x))); },
+       [](auto& x) { return both(ops::short_conv_definition(short_conv_of(x))); }},
+      {"rms_norm",
+       [] {
+         return Tensors{torch::randn({67, 40}), torch::randn({40})};
+       },
+       [](auto& x) { return Tensors{ops::rms_norm(x[0], x[1], 1e-6)}; },
+       [](auto& x) { return Tensors{ops::rms_norm_definition(x[0], x[1], 1e-6)}; }},
+      {"l2_norm",
+       [] {
+         return Tensors{torch::randn({67, 40})};
+       },
+       [](auto& x) { return Tensors{ops::l2_norm(x[0], 1e-6)}; },
+       [](auto& x) { return Tensors{ops::l2_norm_definition(x[0], 1e-6)}; }},
+      {"swiglu",
+       [] {
+         return Tensors{torch::randn({67, 40}), torch::randn({67, 40})};
+       },
+       [](auto& x) { return Tensors{ops::swiglu(x[0], x[1])}; },
+       [](auto& x) { return Tensors{ops::swiglu_definition(x[0], x[1])}; }},
+  };
+}
+
+// Outputs, then the gradients of a random weighting of them.
+struct Values {
+  Tensors outputs, gradients;
+};
+
+Values evaluate(const Function& function, const Tensors& inputs, torch::Dtype dtype) {
+  Tensors leaves;
+  for (const auto& x : inputs) leaves.push_back(x.detach().to(dtype).clone().requires_grad_());
+  Values out;
+  out.outputs = function(leaves);
+  torch::manual_seed(1);
+  Tensor sum = torch::zeros({}, torch::kFloat64);
+  for (const auto& y : out.outputs)
+    sum = sum + (y.to(torch::kFloat64) * torch::randn(y.sizes(), torch::kFloat64)).sum();
+  sum.backward();
+  for (const auto& x : leaves) out.gradients.push_back(x.grad());
+  return out;
+}
+
+double worst(const Tensors& got, const Tensors& want) {
+  double out = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (!got[i].defined() || got[i].sizes() != want[i].sizes()) return std::nan("");
+    const double error = ((got[i].detach().to(torch::kFloat64) - want[i].detach()).norm() /
+                          (want[i].detach().norm() + 1e-30))
+                             .item<double>();
+    if (!(error <= out)) out = error;  // so that a NaN stays
+    if (std::isnan(out)) return out;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<OpCheck> check_ops() {
+  std::vector<OpCheck> out;
+  for (const auto& op : all_ops()) {
+    torch::manual_seed(0);
+    Tensors inputs;
+    for (const auto& x : op.inputs()) inputs.push_back(x.to(torch::kFloat64));
+    for (const auto dtype : {torch::kFloat32, torch::kFloat64}) {
+      // Both sides see the same rounded inputs.
+      Tensors rounded;
+      for (const auto& x : inputs) rounded.push_back(x.to(dtype).to(torch::kFloat64));
+      const auto want = evaluate(op.definition, rounded, torch::kFloat64);
+      const auto got = evaluate(op.fast, rounded, dtype);
+      const bool single = dtype == torch::kFloat32;
+      const double limit = single ? 1e-5 : 1e-11;
+      const char* name = single ? "float32" : "float64";
+      out.push_back({op.name, "forward", name, worst(got.outputs, want.outputs), limit});
+      out.push_back({op.name, "gradients", name, worst(got.gradients, want.gradients), limit});
+    }
+  }
+  return out;
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "experiments/run.h"
+#include "figures/table.h"
+
+namespace lrnn::cli {
+namespace {
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool json = false;
+};
+
+std::string shape(const torch::Tensor& tensor) {
+  std::string out;
+  for (const int64_t size : tensor.sizes())
+    out += (out.empty() ? "" : " × ") + std::to_string(size);
+  return out;
+}
+
+int show_config(const Arguments& a) {
+  const auto config = experiments::read_config(a.config, a.overrides);
+  const auto task = lrnn::tasks::make(config.task);
+  const auto model = experiments::build(config, *task);
+  const auto resolved = experiments::resolve(config);
+
+  int64_t total = 0;
+  figures::Table table({"tensor", "shape", "parameters", "decay"});
+  Json tensors = Json::array();
+  for (const auto& item : model->named_parameters()) {
+    const bool decays = model->decays(item.key());
+    total += item.value().numel();
+    table.row(
+        {item.key(), shape(item.value()), thousands(item.value().numel()), decays ? "yes" : "no"});
+    tensors.push_back({{"name", item.key()},
+                       {"shape", item.value().sizes().vec()},
+                       {"parameters", item.value().numel()},
+                       {"decays", decays}});
+  }
+  if (a.json) {
+    print_json({{"config", to_json(resolved)},
+                {"vocabulary", task->vocabulary()},
+                {"chance", task->chance()},
+                {"parameters", total},
+                {"state_floats", model->state_size()},
+                {"tensors", tensors}});
+    return kDone;
+  }
+  std::cout << YAML::Dump(resolved) << "\n\n" << table.text() << "\n";
+  std::cout << fmt::format(
+      "{} blocks of width {}; {} parameters; a state of {} floats per sequence; {} token ids\n",
+      config.model.layers, config.model.width, thousands(total), thousands(model->state_size()),
+      task->vocabulary());
+  return kDone;
+}
+
+}  // namespace
+
+Action show(CLI::App& app) {
+  auto a = std::make_shared<Arguments>();
+  app.add_option("CONFIG", a->config, "a file of configs/, or your own")->required();
+  app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer("Example:\n  lrnn show configs/chomsky/parity_delta_net_2.yaml model.layers=3");
+  return [a] { return show_config(*a); };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,131 @@
+#include "experiments/spectrum.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/spectrum_figure.h"
+#include "figures/spectrum.h"
+#include "figures/table.h"
+
+namespace lrnn::cli {
+namespace {
+
+using experiments::HeadSpectrum;
+
+struct Arguments {
+  std::string run;
+  int64_t samples = 32, seed = -1;
+  bool json = false;
+};
+
+// Rows for every token would not fit beside the rest; small alphabets are the interesting ones.
+constexpr int64_t kTokensShown = 6;
+
+double quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return std::nan("");
+  return sorted[std::min(sorted.size() - 1, size_t(share * double(sorted.size())))];
+}
+
+std::string complex(std::complex<double> z) {
+  if (std::abs(z.imag()) < 5e-3) return decimals(z.real(), 2);
+  return fmt::format("{:.2f} ± {:.2f}i", z.real(), std::abs(z.imag()));
+}
+
+Json to_json(const HeadSpectrum& head, const tasks::Task& task) {
+  const auto reals = sorted_reals(head);
+  const auto count = double(std::max<size_t>(head.values.size(), 1));
+  double negative = 0, turning = 0;
+  for (const auto z : head.values) negative += z.real()<0, turning += std::abs(z.imag())> 1e-3;
+  Json by_token = Json::object();
+  for (const auto& [token, z] : head.by_token) by_token[task.word(token)] = {z.real(), z.imag()};
+  return {{"layer", head.layer},
+          {"head", head.head},
+          {"householders", head.householders},
+          {"unit", head.unit},
+          {"other", head.values.size()},
+          {"negative_share", negative / count},
+          {"complex_share", turning / count},
+          {"real",
+           {{"min", quantile(reals, 0)},
+            {"q25", quantile(reals, 0.25)},
+            {"median", quantile(reals, 0.5)},
+            {"q75", quantile(reals, 0.75)},
+            {"max", quantile(reals, 1)}}},
+          {"by_token", by_token}};
+}
+
+void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
+  const bool words = task.vocabulary() <= kTokensShown;
+  const bool several =
+      std::any_of(heads.begin(), heads.end(), [](auto& h) { return h.householders > 1; });
+  std::vector<std::string> columns = {
+      "layer", "head",      several ? "real part, -1 … 1" : "eigenvalues, -1 … 1", "min", "median",
+      "max",   "equal to 1"};
+  for (int64_t token = 0; words && token < task.vocabulary(); ++token)
+    columns.push_back("at " + task.word(token));
+  figures::Table table(columns);
+  for (const auto& head : heads) {
+    const auto reals = sorted_reals(head);
+    const double all = double(head.unit) + double(reals.size());
+    std::vector<std::string> row = {std::to_string(head.layer),
+                                    std::to_string(head.head),
+                                    figures::bars(figures::shares(reals, 32)),
+                                    decimals(quantile(reals, 0), 2),
+                                    decimals(quantile(reals, 0.5), 2),
+                                    decimals(quantile(reals, 1), 2),
+                                    fmt::format("{:.0f} %", 100 * double(head.unit) / all)};
+    for (int64_t token = 0; words && token < task.vocabulary(); ++token) {
+      const auto at = head.by_token.find(token);
+      row.push_back(at == head.by_token.end() ? "–" : complex(at->second));
+    }
+    table.row(row);
+  }
+  std::cout << table.text();
+}
+
+int show_spectrum(const Arguments& a) {
+  auto run = experiments::open(a.run);
+  const auto heads = experiments::spectrum(
+      *run.model, *run.task, uint64_t(a.seed >= 0 ? a.seed : run.config.seed), a.samples);
+  const std::string figure = a.run + "/figures/spectrum.svg";
+  write_file(figure, spectrum_figure(heads, a.run));
+  if (a.json) {
+    Json list = Json::array();
+    for (const auto& head : heads) list.push_back(to_json(head, *run.task));
+    print_json({{"run", a.run}, {"step", run.step}, {"heads", list}, {"figure", figure}});
+    return kDone;
+  }
+  print(heads, *run.task);
+  std::cout << "\nEigenvalues of the matrix that a token applies to the state. -1 is a reflection, "
+               "which\n"
+               "counts modulo 2; a pair off the real line is a rotation, which counts further.\n"
+               "figure: "
+            << figure << "\n";
+  return kDone;
+}
+
+}  // namespace
+
+Action spectrum(CLI::App& app) {
+  auto a = std::make_shared<Arguments>();
+  app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
+  app.add_option("--samples", a->samples, "sequences to read (default: 32)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--seed", a->seed, "of the sequences (default: the run's)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer(
+      "For one Householder factor per token: 1 - beta of each head. For more: the eigenvalues of "
+      "the\n"
+      "product, in the complex plane. Writes RUN/figures/spectrum.svg.\n\n"
+      "Example:\n  lrnn spectrum runs/x");
+  return [a] { return show_spectrum(*a); };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/device.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "experiments/result.h"
+#include "experiments/run.h"
+
+namespace lrnn::cli {
+namespace {
+
+struct Arguments {
+  std::string config, out;
+  std::vector<std::string> overrides;
+  bool resume = false, quiet = false, json = false;
+};
+
+std::string default_folder(const Arguments& a, int64_t seed) {
+  return fmt::format("runs/{}-seed{}", std::filesystem::path(a.config).stem().string(), seed);
+}
+
+void report(const Arguments& a, const std::string& out, const experiments::TrainResult& result) {
+  if (a.json) {
+    print_json(Json{{"run", out},
+                    {"step", result.step},
+                    {"interrupted", result.interrupted},
+                    {"skipped", result.skipped},
+                    {"seconds", result.seconds},
+                    {"evaluation", result.interrupted ? Json(nullptr)
+                                                      : experiments::to_json(result.evaluation)}});
+    return;
+  }
+  const auto& e = result.evaluation;
+  std::cout << fmt::format("accuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
+  if (e.tokens.count) std::cout << fmt::format(", per token {:.4f}", e.tokens.accuracy());
+  std::cout << fmt::format(" on {} sequences after {} steps in {}\n", thousands(e.sequences.count),
+                           thousands(result.step), duration(result.seconds));
+  if (result.skipped) std::cout << fmt::format("{} batches were skipped\n", result.skipped);
+  std::cout << "run: " << out << "\n";
+  if (!a.quiet) std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "\n";
+}
+
+int run_training(const Arguments& a) {
+  const auto config = experiments::read_config(a.config, a.overrides);
+  const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
+  ProgressBar bar(a.quiet);
+  watch_interrupts();
+  if (!a.quiet) say("training in " + out);
+  const auto result =
+      experiments::train(config, {.out = out,
+                                  .resume = a.resume,
+                                  .progress = [&](const experiments::Progress& p) { bar.show(p); },
+                                  .interrupted = interrupted});
+  bar.clear();
+  if (result.interrupted) {
+    if (a.json) report(a, out, result);
+    std::string command = "lrnn train " + a.config;
+    for (const auto& o : a.overrides) command += " '" + o + "'";
+    say(fmt::format(
+        "interrupted at step {} of {}; everything is saved\ngo on with: {} --out {} --resume",
+        result.step, config.train.steps, command, out));
+    return kInterrupted;
+  }
+  report(a, out, result);
+  return kDone;
+}
+
+}  // namespace
+
+Action train(CLI::App& app) {
+  auto a = std::make_shared<Arguments>();
+  app.add_option("CONFIG", a->config, "a file of configs/, or your own")->required();
+  app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
+  app.add_option("--out", a->out, "the run folder (default: runs/CONFIG-seedSEED)")
+      ->type_name("DIR");
+  app.add_flag("--resume", a->resume, "go on where the run in that folder stopped");
+  app.add_flag("--quiet", a->quiet, "no progress, only the result");
+  app.add_flag("--json", a->json, "the result as one JSON object");
+  const auto device = add_device(app);
+  app.footer(
+      "Example:\n"
+      "  lrnn train configs/chomsky/parity_delta_net_2.yaml train.steps=100 seed=7 --out runs/x\n"
+      "Ctrl-C saves and stops; --resume goes on, to the same bits as an undisturbed run.");
+  return [a, device] {
+    require_device(*device);
+    return run_training(*a);
+  };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,190 @@
+#include "figures/svg.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace lrnn::figures {
+namespace {
+
+// How many bytes the UTF-8 letter at the front takes; 0 if it is not one.
+size_t utf8(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t size = byte(0) < 0x80    ? 1
+                      : byte(0) < 0xC2  ? 0
+                      : byte(0) < 0xE0  ? 2
+                      : byte(0) < 0xF0  ? 3
+                      : byte(0) <= 0xF4 ? 4
+                                        : 0;
+  if (size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  return size;
+}
+
+std::string path(const std::vector<std::pair<double, double>>& points) {
+  std::string out;
+  for (const auto& [x, y] : points)
+    out += fmt::format("{}{},{}", out.empty() ? "" : " ", number(x), number(y));
+  return out;
+}
+
+const char* name(Anchor anchor) {
+  return anchor == Anchor::kStart ? "start" : anchor == Anchor::kMiddle ? "middle" : "end";
+}
+
+}  // namespace
+
+std::string escape(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t size = utf8(text);
+    const unsigned char c = static_cast<unsigned char>(text[0]);
+    if (size == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+      out += '?';
+    else if (size > 1)
+      out += text.substr(0, size);
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += text[0];
+    text.remove_prefix(size ? size : 1);
+  }
+  return out;
+}
+
+std::string number(double value) {
+  if (!std::isfinite(value)) return "0";
+  std::string out = fmt::format("{:.2f}", value);
+  while (out.back() == '0') out.pop_back();
+  if (out.back() == '.') out.pop_back();
+  return out == "-0" ? "0" : out;
+}
+
+size_t letters(std::string_view text) {
+  size_t count = 0;
+  for (const char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  return count;
+}
+
+double text_width(std::string_view text, double size) {
+  return 0.6 * size * static_cast<double>(letters(text));
+}
+
+Style style(size_t i) {
+  static constexpr std::array<Style, 7> kStyles = {{{"#0072B2", "", 0},
+                                                    {"#D55E00", "7 4", 1},
+                                                    {"#009E73", "2 3", 2},
+                                                    {"#CC79A7", "9 3 2 3", 3},
+                                                    {"#E69F00", "4 2", 0},
+                                                    {"#56B4E9", "1 2", 1},
+                                                    {"#7F7F7F", "12 4", 2}}};
+  return kStyles[i % kStyles.size()];
+}
+
+Svg::Svg(double width, double height, const std::string& title)
+    : width_(width), height_(height), title_(title) {}
+
+void Svg::line(double x1, double y1, double x2, double y2, const char* dash) {
+  body_ += fmt::format(R"(<line class="rule" x1="{}" y1="{}" x2="{}" y2="{}" stroke="#d0d0d0"{}/>)"
+                       "\n",
+                       number(x1), number(y1), number(x2), number(y2),
+                       *dash ? fmt::format(R"( stroke-dasharray="{}")", dash) : "");
+}
+
+void Svg::axis(double x1, double y1, double x2, double y2) {
+  body_ += fmt::format(R"(<line class="axis" x1="{}" y1="{}" x2="{}" y2="{}" stroke="#444444"/>)"
+                       "\n",
+                       number(x1), number(y1), number(x2), number(y2));
+}
+
+void Svg::text(double x, double y, std::string_view text, Anchor anchor, double size, bool soft,
+               bool upright) {
+  const std::string turn =
+      upright ? fmt::format(R"_( transform="rotate(-90 {} {})")_", number(x), number(y)) : "";
+  body_ += fmt::format(
+      R"(<text class="{}" x="{}" y="{}" text-anchor="{}" font-size="{}" fill="{}"{}>{}</text>)"
+      "\n",
+      soft ? "soft" : "ink", number(x), number(y), name(anchor), number(size),
+      soft ? "#555555" : "#111111", turn, escape(text));
+}
+
+void Svg::heading(double x, double y, std::string_view text) {
+  body_ += fmt::format(
+      R"(<text class="ink" x="{}" y="{}" font-size="14" font-weight="bold" fill="#111111">{}</text>)"
+      "\n",
+      number(x), number(y), escape(text));
+}
+
+void Svg::circle(double x, double y, double r) {
+  body_ +=
+      fmt::format(R"(<circle class="axis" cx="{}" cy="{}" r="{}" fill="none" stroke="#444444"/>)"
+                  "\n",
+                  number(x), number(y), number(r));
+}
+
+void Svg::rectangle(double x, double y, double w, double h, const char* fill, double opacity) {
+  body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" fill="{}" fill-opacity="{}"/>)"
+                       "\n",
+                       number(x), number(y), number(w), number(h), fill, number(opacity));
+}
+
+void Svg::polyline(const std::vector<std::pair<double, double>>& points, const Style& style) {
+  body_ += fmt::format(
+      R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2" stroke-linejoin="round"{}/>)"
+      "\n",
+      path(points), style.colour,
+      *style.dash ? fmt::format(R"( stroke-dasharray="{}")", style.dash) : "");
+}
+
+void Svg::band(const std::vector<std::pair<double, double>>& outline, const Style& style) {
+  body_ += fmt::format(R"(<polygon points="{}" fill="{}" fill-opacity="0.18"/>)"
+                       "\n",
+                       path(outline), style.colour);
+}
+
+void Svg::mark(double x, double y, const Style& style, double size, double opacity) {
+  const auto fill = fmt::format(R"(fill="{}" fill-opacity="{}")", style.colour, number(opacity));
+  const double s = size;
+  if (style.mark == 0)
+    body_ += fmt::format(R"(<circle cx="{}" cy="{}" r="{}" {}/>)"
+                         "\n",
+                         number(x), number(y), number(s), fill);
+  else if (style.mark == 1)
+    body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {}/>)"
+                         "\n",
+                         number(x - s), number(y - s), number(2 * s), number(2 * s), fill);
+  else if (style.mark == 2)
+    body_ +=
+        fmt::format(R"(<polygon points="{}" {}/>)"
+                    "\n",
+                    path({{x, y - 1.3 * s}, {x + 1.2 * s, y + s}, {x - 1.2 * s, y + s}}), fill);
+  else
+    body_ += fmt::format(
+        R"(<polygon points="{}" {}/>)"
+        "\n",
+        path({{x, y - 1.4 * s}, {x + 1.4 * s, y}, {x, y + 1.4 * s}, {x - 1.4 * s, y}}), fill);
+}
+
+std::string Svg::str() const {
+  return fmt::format(
+      R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" )"
+      R"(font-family="DejaVu Sans, Verdana, Helvetica, Arial, sans-serif" role="img">)"
+      "\n"
+      R"(<title>{2}</title>)"
+      "\n"
+      R"(<rect class="paper" width="{0}" height="{1}" fill="#ffffff"/>)"
+      "\n{3}</svg>\n",
+      number(width_), number(height_), escape(title_), body_);
+}
+
+}  // namespace lrnn::figures

@@ -1,0 +1,140 @@
+#pragma once
+#include "kernels/cpu/simd.h"
+
+// One pass over a column block of the state: NV vectors wide, K rows. The two directions of time.
+namespace lrnn::kernels::LRNN_ISA {
+namespace {
+
+// Enough independent sums to hide the latency of a multiply-add (4 cycles, two per cycle).
+template <int NV> constexpr int kSums = NV >= 4 ? 1 : NV == 2 ? 2 : 4;
+
+template <class F, int NV, int U>
+[[gnu::always_inline]] inline void gather(Vec<F> (&sums)[U][NV], Vec<F> (&out)[NV]) {
+  for (int n = 0; n < NV; ++n) {
+    out[n] = sums[0][n];
+    for (int u = 1; u < U; ++u) out[n] += sums[u][n];
+  }
+}
+
+// S <- gate S + k d^T ; p = S^T next ; o = S^T q.
+template <class F, int NV, bool kGate, bool kNext, bool kQ>
+[[gnu::noinline]] void forward_pass(F* S, int64_t row, int64_t K, F gate, const F* k,
+                                    const Vec<F>* d_in, const F* next, Vec<F>* p_out, const F* q,
+                                    Vec<F>* o_out) {
+  constexpr int W = kLanes<F>, U = kSums<NV>;
+  Vec<F> d[NV], p[U][NV] = {}, o[U][NV] = {};
+  for (int n = 0; n < NV; ++n) d[n] = d_in[n];
+  // All loads of a row come before its stores, which the compiler cannot tell apart.
+  const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
+    F* const at = S + i * row;
+    Vec<F> s[NV];
+    const Vec<F> write = splat<F>(k[i]);
+    for (int n = 0; n < NV; ++n) {
+      s[n] = load(at + n * W);
+      if constexpr (kGate) s[n] *= gate;
+      s[n] = fma<F>(write, d[n], s[n]);
+    }
+    if constexpr (kNext) {
+      const Vec<F> read = splat<F>(next[i]);
+      for (int n = 0; n < NV; ++n) p[u][n] = fma<F>(read, s[n], p[u][n]);
+    }
+    if constexpr (kQ) {
+      const Vec<F> read = splat<F>(q[i]);
+      for (int n = 0; n < NV; ++n) o[u][n] = fma<F>(read, s[n], o[u][n]);
+    }
+    for (int n = 0; n < NV; ++n) store(at + n * W, s[n]);
+  };
+  int64_t i = 0;
+  for (; i + U <= K; i += U)
+    for (int u = 0; u < U; ++u) one(i + u, u);
+  for (; i < K; ++i) one(i, 0);
+  Vec<F> total[NV];
+  if constexpr (kNext) {
+    gather<F, NV, U>(p, total);
+    for (int n = 0; n < NV; ++n) p_out[n] = total[n];
+  }
+  if constexpr (kQ) {
+    gather<F, NV, U>(o, total);
+    for (int n = 0; n < NV; ++n) o_out[n] = total[n];
+  }
+}
+
+// p = S^T k, summed in the order of forward_pass: a sequence cut in two gives the same bits.
+template <class F, int NV>
+void read_pass(const F* S, int64_t row, int64_t K, const F* k, Vec<F>* p_out) {
+  constexpr int W = kLanes<F>, U = kSums<NV>;
+  Vec<F> p[U][NV] = {}, total[NV];
+  const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
+    for (int n = 0; n < NV; ++n)
+      p[u][n] = fma<F>(splat<F>(k[i]), load(S + i * row + n * W), p[u][n]);
+  };
+  int64_t i = 0;
+  for (; i + U <= K; i += U)
+    for (int u = 0; u < U; ++u) one(i + u, u);
+  for (; i < K; ++i) one(i, 0);
+  gather<F, NV, U>(p, total);
+  for (int n = 0; n < NV; ++n) p_out[n] = total[n];
+}
+
+// G <- gate (G - k d^T) + q do^T ; p = G^T next. kUpdate: the first term's product; kQ: the second.
+template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
+[[gnu::noinline]] void reverse_pass(F* G, int64_t row, int64_t K, const F* k, const Vec<F>* d_in,
+                                    F gate, const F* q, const F* d_o, const F* next,
+                                    Vec<F>* p_out) {
+  constexpr int W = kLanes<F>, U = kSums<NV>;
+  Vec<F> d[NV] = {}, e[NV] = {}, p[U][NV] = {};
+  for (int n = 0; n < NV; ++n) {
+    if constexpr (kUpdate) d[n] = -d_in[n];
+    if constexpr (kQ) e[n] = load(d_o + n * W);
+  }
+  const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
+    F* const at = G + i * row;
+    Vec<F> s[NV];
+    for (int n = 0; n < NV; ++n) s[n] = load(at + n * W);
+    if constexpr (kUpdate) {
+      const Vec<F> key = splat<F>(k[i]);
+      for (int n = 0; n < NV; ++n) s[n] = fma<F>(key, d[n], s[n]);
+    }
+    if constexpr (kGate)
+      for (int n = 0; n < NV; ++n) s[n] *= gate;
+    if constexpr (kQ) {
+      const Vec<F> query = splat<F>(q[i]);
+      for (int n = 0; n < NV; ++n) s[n] = fma<F>(query, e[n], s[n]);
+    }
+    if constexpr (kNext) {
+      const Vec<F> read = splat<F>(next[i]);
+      for (int n = 0; n < NV; ++n) p[u][n] = fma<F>(read, s[n], p[u][n]);
+    }
+    if constexpr (kUpdate || kGate || kQ)
+      for (int n = 0; n < NV; ++n) store(at + n * W, s[n]);
+  };
+  int64_t i = 0;
+  for (; i + U <= K; i += U)
+    for (int u = 0; u < U; ++u) one(i + u, u);
+  for (; i < K; ++i) one(i, 0);
+  if constexpr (kNext) {
+    Vec<F> total[NV];
+    gather<F, NV, U>(p, total);
+    for (int n = 0; n < NV; ++n) p_out[n] = total[n];
+  }
+}
+
+// A row stride of an odd number of cache lines, so that the rows of a column block fall into
+// different sets of the L1 cache.
+template <class F> int64_t padded(int64_t n) {
+  constexpr int64_t line = 64 / int64_t(sizeof(F));
+  return ((n + line - 1) / line | 1) * line;
+}
+template <class F> int64_t vectors(int64_t n) { return (n + kLanes<F> - 1) / kLanes<F>; }
+
+// Calls body with a column block's first vector and its width as a constant.
+template <class F, class Body> void for_each_block(int64_t V, Body body) {
+  int64_t n = 0;
+  const int64_t total = vectors<F>(V);
+  for (; n + 4 <= total; n += 4) body(n * kLanes<F>, std::integral_constant<int, 4>());
+  for (; n + 2 <= total; n += 2) body(n * kLanes<F>, std::integral_constant<int, 2>());
+  for (; n < total; ++n) body(n * kLanes<F>, std::integral_constant<int, 1>());
+}
+
+}  // namespace
+}  // namespace lrnn::kernels::LRNN_ISA

@@ -1,0 +1,70 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/parallel.h"
+
+// The delta product on the CPU, forward and backward, free of torch. ops/delta_product.h says what
+// it computes; this header says how it is split up.
+//
+// Forward is a scan: one pass over the state per micro-step does the update, the read-out and the
+// product with the next key, so each state element is loaded and stored once for three
+// multiply-adds. The state is cut into column blocks that stay in the L1 cache.
+//
+// Backward runs the same scan in reverse for the gradient of the state, which also gives the
+// gradient of every written value; all other gradients are then matrix products over chunks of
+// micro-steps. It reads the errors v - S^T k kept by forward, and the state at every segment.
+namespace lrnn::kernels {
+
+enum class Type : uint8_t { kFloat32, kFloat64, kBFloat16 };
+enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
+
+// The best instruction set of this machine, unless one was forced (by a test).
+Isa best_isa();
+bool has_isa(Isa isa);
+void force_isa(Isa isa);
+
+// Rows of a tensor [batch, token, step, head, :] whose last dimension is contiguous. Strides count
+// elements.
+struct Rows {
+  void* data = nullptr;
+  int64_t batch = 0, token = 0, step = 0, head = 0;
+};
+
+// "wide" is double for kFloat64 and float otherwise; wide arrays are contiguous.
+struct DeltaProductInputs {
+  Type type = Type::kFloat32;  // of q, k, v and their gradients
+  int64_t B = 0, T = 0, N = 1, H = 0, K = 0, V = 0;
+  int64_t S = 0;                        // sequences: B, or what cu_seqlens says
+  const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1: where the packed sequences begin and end
+  double scale = 1;
+  Rows q, k;                       // q.data null: no outputs
+  const void* beta = nullptr;      // wide [B,T,N,H]
+  const void* log_gate = nullptr;  // wide [B,T,H], or null for a gate of 1
+  const void* state = nullptr;     // wide [S,H,K,V], or null for zeros
+};
+
+struct DeltaProductForward : DeltaProductInputs {
+  Rows v, o;
+  void* final_state = nullptr;  // wide [S,H,K,V]
+  void* error = nullptr;        // wide [B,H,T,N,V], or null: what backward reads
+  void* states = nullptr;       // wide [B,H,T / segment,K,V], or null
+};
+
+struct DeltaProductBackward : DeltaProductInputs {
+  Rows d_o;                             // read where q is
+  const void* d_final_state = nullptr;  // wide, or null for zeros
+  const void* error = nullptr;
+  const void* states = nullptr;
+  Rows dq, dk, dv;
+  void* dbeta = nullptr;      // wide [B,T,N,H]
+  void* dlog_gate = nullptr;  // wide [B,T,H], where log_gate is
+  void* dstate = nullptr;     // wide [S,H,K,V], or null where nobody asks
+};
+
+// Tokens between two kept states. A sequence's own first state is not kept: it is `state`.
+int64_t delta_product_segment(int64_t N);
+
+void delta_product_forward(const DeltaProductForward& p, const Parallel& parallel);
+void delta_product_backward(const DeltaProductBackward& p, const Parallel& parallel);
+
+}  // namespace lrnn::kernels

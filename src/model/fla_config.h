@@ -1,0 +1,26 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/model.h"
+
+// The config.json that makes a checkpoint of ours a folder that transformers loads once fla is
+// imported. One of three model types says the same as our config:
+//
+//   delta_net           one householder, no forget gate; any qk_activation, qk_norm l2 or sum, beta
+//                       or not. Without the convolution its q and k have no SiLU, so the activation
+//                       must be relu, elu or none there
+//   gated_deltanet      one householder with a forget gate
+//   gated_deltaproduct  everything else that has SiLU on q, k and v, qk_norm l2 and a learnt beta
+//
+// What fla cannot say: mlp none, v_activation none, qk_norm none, a norm_eps of the mixer other
+// than the model's, and the switches of delta_net together with more householders or a forget gate.
+namespace lrnn::model {
+
+// Throws an Error that says which of our settings fla lacks.
+nlohmann::ordered_json fla_config(const ModelConfig& config, int64_t vocabulary);
+
+// Writes model.safetensors and config.json into an existing folder.
+void write_for_fla(const std::string& folder, const Model& model);
+
+}  // namespace lrnn::model

@@ -1,0 +1,21 @@
+#pragma once
+#include <ATen/Parallel.h>
+
+#include <atomic>
+
+#include "kernels/parallel.h"
+
+namespace lrnn::ops {
+
+// LibTorch's threads for our kernels. Each thread takes the next piece when it is free, so pieces
+// of unequal size balance.
+inline void parallel(int64_t n, const std::function<void(int64_t i)>& body) {
+  const int64_t threads = std::min<int64_t>(n, at::get_num_threads());
+  if (threads < 2 || at::in_parallel_region()) return kernels::serial(n, body);
+  std::atomic<int64_t> next{0};
+  at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+    for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+  });
+}
+
+}  // namespace lrnn::ops

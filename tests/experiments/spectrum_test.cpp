@@ -1,0 +1,73 @@
+#include "experiments/spectrum.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace lrnn::experiments {
+namespace {
+
+using torch::Tensor;
+
+// The same eigenvalues from the matrix itself, sorted so that two lists can be compared.
+std::vector<std::complex<double>> sorted(const Tensor& values) {
+  std::vector<std::complex<double>> out;
+  const auto flat = values.to(torch::kComplexDouble).contiguous().view(-1);
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const auto z = flat.const_data_ptr<c10::complex<double>>()[i];
+    out.emplace_back(z.real(), z.imag());
+  }
+  std::sort(out.begin(), out.end(), [](auto a, auto b) {
+    return std::abs(a.real() - b.real()) > 1e-7 ? a.real() < b.real() : a.imag() < b.imag();
+  });
+  return out;
+}
+
+TEST(Spectrum, EqualsThatOfTheWholeMatrix) {
+  torch::manual_seed(3);
+  const int64_t K = 7;
+  for (const bool gated : {false, true})
+    for (const int64_t N : {1, 2, 3, 4}) {
+      const Tensor k =
+          torch::nn::functional::normalize(torch::randn({1, 1, N, 1, K}, torch::kFloat64),
+                                           torch::nn::functional::NormalizeFuncOptions().dim(-1));
+      const Tensor beta = 2 * torch::rand({1, 1, N, 1}, torch::kFloat64);
+      const Tensor log_gate = gated ? torch::full({1, 1, 1}, -0.3, torch::kFloat64) : Tensor();
+      Tensor A = torch::eye(K, torch::kFloat64) * (gated ? std::exp(-0.3) : 1.0);
+      for (int64_t j = 0; j < N; ++j) {
+        const Tensor kj = k.select(2, j).view({K, 1});
+        A = (torch::eye(K, torch::kFloat64) - beta.select(2, j).item() * kj.matmul(kj.t()))
+                .matmul(A);
+      }
+      auto got = sorted(eigenvalues({beta, k, log_gate}));
+      ASSERT_EQ(int64_t(got.size()), N);
+      for (int64_t i = N; i < K; ++i) got.emplace_back(gated ? std::exp(-0.3) : 1.0, 0.0);
+      const auto want = sorted(torch::linalg_eigvals(A));
+      // Each expected value is found once; the order of close ones may differ.
+      for (const auto z : want) {
+        const auto at = std::min_element(got.begin(), got.end(), [&](auto a, auto b) {
+          return std::abs(a - z) < std::abs(b - z);
+        });
+        ASSERT_NE(at, got.end());
+        EXPECT_LT(std::abs(*at - z), 1e-6) << "N = " << N << ", gated " << gated;
+        got.erase(at);
+      }
+    }
+}
+
+TEST(Spectrum, TwoReflectionsAreARotation) {
+  // Mirrors 60 degrees apart turn by 120: the eigenvalues are the primitive third roots of 1.
+  const double angle = std::acos(-1.0) / 3;
+  const Tensor k = torch::tensor({1.0, 0.0, std::cos(angle), std::sin(angle)}, torch::kFloat64)
+                       .view({1, 1, 2, 1, 2});
+  const auto values = sorted(eigenvalues({torch::full({1, 1, 2, 1}, 2.0, torch::kFloat64), k, {}}));
+  ASSERT_EQ(values.size(), 2u);
+  for (const auto z : values) {
+    EXPECT_NEAR(std::abs(z), 1, 1e-12);
+    EXPECT_NEAR(z.real(), -0.5, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace lrnn::experiments

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Drives the built program ($LRNN) as a user would. Run from the repository root.
+set -u
+lrnn=${LRNN:-build/lrnn}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+# expect CODE 'text on stderr' command ...: exit code, and a fixed piece of what is said.
+expect() {
+  local code=$1 text=$2; shift 2
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  local got=$?
+  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
+  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
+}
+json() { python3 -m json.tool <"$work/out" >/dev/null || fail "not one JSON object: $1"; }
+value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
+
+# --- help fits on a screen, shows an example, and is no error
+for words in "" demo train eval spectrum show tasks "tasks show" mixers doctor; do
+  expect 0 "" "$lrnn" $words --help
+  lines=$(wc -l <"$work/out")
+  [ "$lines" -le 40 ] || fail "help of '$words' has $lines lines"
+  grep -q Example "$work/out" || fail "help of '$words' has no example"
+done
+expect 0 "" "$lrnn" --version
+
+# --- mistakes are one sentence with a hint, and exit code 2
+expect 2 "no command" "$lrnn"
+expect 2 "did you mean 'train'" "$lrnn" trian
+expect 2 "did you mean '--resume'" "$lrnn" train --resmue
+expect 2 "there is no option '--nonsense'" "$lrnn" doctor --nonsense
+expect 2 "CONFIG is required" "$lrnn" train
+expect 2 "no/such.yaml" "$lrnn" show no/such.yaml
+expect 2 "did you mean 'steps'" "$lrnn" show configs/tiny.yaml train.stesp=3
+expect 2 "must be a whole number" "$lrnn" train configs/tiny.yaml train.steps=many --out "$work/never"
+expect 2 "no CUDA" "$lrnn" train configs/tiny.yaml --device cuda --out "$work/never"
+expect 2 "cpu or cuda" "$lrnn" train configs/tiny.yaml --device tpu --out "$work/never"
+expect 2 "neither a run nor a checkpoint" "$lrnn" eval "$work"
+expect 2 "nonsense" "$lrnn" tasks show nonsense
+expect 2 "" "$lrnn" tasks show parity --split test
+[ ! -e "$work/never" ] || fail "a run that cannot start left a folder"
+sed 's/^  steps:/  stepps:/' configs/tiny.yaml >"$work/bad.yaml"
+line=$(grep -n stepps "$work/bad.yaml" | cut -d: -f1)
+expect 2 "bad.yaml:$line: train.stepps is not a key" "$lrnn" train "$work/bad.yaml"
+for bad in 5:3 0:4 x 3: 3:4x; do expect 2 "--lengths must" "$lrnn" eval "$work" --lengths $bad; done
+
+# --- lists
+expect 0 "" "$lrnn" tasks; grep -q parity "$work/out" || fail "tasks does not list parity"
+expect 0 "" "$lrnn" tasks --json; json tasks
+expect 0 "" "$lrnn" mixers; grep -q delta_product "$work/out" || fail "mixers does not list delta_product"
+expect 0 "" "$lrnn" mixers --json; json mixers
+expect 0 "" "$lrnn" tasks show parity --seed 1 --split eval --count 3
+[ "$(wc -l <"$work/out")" = 3 ] || fail "tasks show printed $(wc -l <"$work/out") lines, not 3"
+expect 0 "" "$lrnn" tasks show parity train.length=9 --seed 1 --count 4 --json
+python3 - "$work/out" <<'PY' || fail "tasks show --json"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert len(lines) == 4
+for example in lines:
+    assert set(example) == {"input", "target", "length"} and example["length"] == 9
+    assert len(example["input"]) == len(example["target"])
+    assert all(t >= -1 for t in example["target"])
+PY
+"$lrnn" tasks show parity --count 100000 2>"$work/err" | head -1 >/dev/null
+[ ! -s "$work/err" ] || fail "a closed pipe is no error: $(cat "$work/err")"
+"$lrnn" tasks >/dev/full 2>"$work/err"; [ $? = 2 ] || fail "a full disk went unnoticed"
+
+# --- a config, and the model it makes
+expect 0 "" "$lrnn" show configs/tiny.yaml
+expect 0 "" "$lrnn" show configs/tiny.yaml train.steps=77 --json; json show
+[ "$(value 'd["config"]["train"]["steps"]')" = 77 ] || fail "show does not resolve overrides"
+[ "$(value 'd["parameters"] == sum(t["parameters"] for t in d["tensors"])')" = True ] || fail "parameter count"
+
+# --- train, look, go on
+run="$work/run with spaces"
+expect 0 "" "$lrnn" train configs/tiny.yaml train.steps=20 train.threads=1 --out "$run" --quiet --json; json train
+trained=$(value 'd["evaluation"]["accuracy"]')
+[ ! -s "$work/err" ] || fail "--quiet said: $(cat "$work/err")"
+expect 2 "" "$lrnn" train configs/tiny.yaml train.steps=20 --out "$run" --quiet
+expect 0 "" "$lrnn" eval "$run" --json; json eval
+[ "$(value 'd["evaluation"]["accuracy"]')" = "$trained" ] || fail "eval differs from the end of training"
+[ -s "$run/eval/length.csv" ] || fail "no CSV"
+python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$run/figures/length.svg" || fail "length.svg"
+expect 0 "" "$lrnn" eval "$run" --lengths 3:80 --samples 64
+expect 0 "" "$lrnn" spectrum "$run" --json; json spectrum
+expect 0 "" "$lrnn" spectrum "$run"
+python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$run/figures/spectrum.svg" || fail "spectrum.svg"
+
+# --- Ctrl-C saves, says how to go on, and ends with 130
+"$lrnn" train configs/tiny.yaml train.steps=1000000 train.eval_every=0 --out "$work/long" >"$work/out" 2>"$work/err" &
+child=$!
+for _ in $(seq 600); do grep -q "^step" "$work/err" && break; sleep 0.1; done
+kill -INT $child; wait $child; code=$?
+[ $code = 130 ] || fail "an interrupted run ended with $code"
+grep -q -- "--resume" "$work/err" || fail "an interrupted run does not say how to go on"
+expect 0 "" "$lrnn" spectrum "$work/long" --json; json "spectrum of an interrupted run"
+
+# --- the machine
+expect 0 "" "$lrnn" doctor
+expect 0 "" "$lrnn" doctor --json; json doctor
+[ "$(value 'd["ok"]')" = True ] || fail "doctor"
+
+[ $failures = 0 ] && echo "cli: all is well"
+exit $((failures > 0))
