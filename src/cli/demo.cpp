@@ -99,8 +99,10 @@ int run_demo(const Arguments& a) {
                                row.about.can ? "training does not always find what exists"
                                              : "look at it with lrnn eval " + row.run.folder);
   std::cout << fmt::format("page: {}    ({})\n", page, duration(passed()));
-  std::cout << "next: lrnn spectrum " << rows[1].run.folder
-            << " shows the eigenvalue -1 it found\n";
+  std::cout << "next: "
+            << (rows[1].as_predicted()
+                    ? "lrnn spectrum " + rows[1].run.folder + " shows the eigenvalue -1 it found\n"
+                    : std::string("lrnn demo --seed 2 tries other weights and data\n"));
   return kDone;
 }
 

@@ -36,8 +36,9 @@ std::string spectrum_figure(const std::vector<experiments::HeadSpectrum>& heads,
   }
   figures::Planes planes{"Eigenvalues in use: " + title, {}};
   for (const auto& head : heads) {
-    // A picture of a million dots is no better than one of a few hundred spread over them.
-    const size_t every = std::max<size_t>(1, head.values.size() / kDots);
+    // A picture of a million dots is no better than one of a few hundred spread over them. The
+    // stride is odd, or it would show only one of each conjugate pair.
+    const size_t every = (head.values.size() / kDots) | 1;
     std::vector<std::complex<double>> dots;
     for (size_t i = 0; i < head.values.size(); i += every) dots.push_back(head.values[i]);
     planes.planes.push_back({name(head), dots});
