@@ -1,5 +1,5 @@
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <chrono>
 #include <cstdio>

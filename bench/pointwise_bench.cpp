@@ -1,6 +1,6 @@
 // The fused row-wise ops against their definitions, forward and backward: agree first, then time.
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <cstdio>
 

@@ -2,7 +2,7 @@
 // the demo's model, and the matrix products the first cannot do without. Run from the repository
 // root.
 #include <benchmark/benchmark.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include "experiments/run.h"
 #include "training/threads.h"

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct DemoArguments {
   std::string out = "runs/demo";
   int64_t seed = -1;
   bool json = false, quiet = false;
@@ -62,7 +62,7 @@ Json to_json(const std::vector<experiments::DemoRow>& rows, const std::string& p
   return {{"rows", list}, {"page", page}, {"seconds", seconds}};
 }
 
-int run_demo(const Arguments& a) {
+int run_demo(const DemoArguments& a) {
   const auto begin = std::chrono::steady_clock::now();
   const auto passed = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -109,7 +109,7 @@ int run_demo(const Arguments& a) {
 }  // namespace
 
 Action demo(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<DemoArguments>();
   app.add_option("--out", a->out, "where the runs and the page go (default: runs/demo)")
       ->type_name("DIR");
   app.add_option("--seed", a->seed, "of weights and data (default: that of the configs)")

@@ -19,7 +19,7 @@ using experiments::LengthBin;
 using lrnn::tasks::Score;
 using lrnn::tasks::Split;
 
-struct Arguments {
+struct EvalArguments {
   std::string run, lengths;
   int64_t samples = 0, seed = -1;
   bool json = false;
@@ -45,7 +45,7 @@ struct Measured {
   Range length;  // of the sequences behind `whole`
 };
 
-Measured measure(experiments::Run& run, const Arguments& a, Range length) {
+Measured measure(experiments::Run& run, const EvalArguments& a, Range length) {
   training::EvaluateOptions how;
   how.seed = uint64_t(a.seed >= 0 ? a.seed : run.config.seed);
   how.samples = a.samples;
@@ -136,7 +136,7 @@ void print(const Measured& m) {
   std::cout << table.text();
 }
 
-int evaluate_run(const Arguments& a) {
+int evaluate_run(const EvalArguments& a) {
   const Range length = a.lengths.empty() ? Range{} : parse_lengths(a.lengths);
   auto run = experiments::open(a.run);
   const auto m = measure(run, a, length);
@@ -166,7 +166,7 @@ int evaluate_run(const Arguments& a) {
 }  // namespace
 
 Action eval(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<EvalArguments>();
   app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
   app.add_option("--lengths", a->lengths,
                  "LOW:HIGH (default: the task's own, and those of training)")

@@ -1,6 +1,6 @@
 #include "cli/self_test.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <algorithm>
 #include <functional>
@@ -27,9 +27,8 @@ Tensors random_delta_product() {
   const int64_t B = 2, T = 67, N = 2, H = 3, K = 16, V = 24;
   Tensor beta = 2 * torch::rand({B, T, N, H});
   beta = torch::where(torch::rand_like(beta) < 0.3, beta.round(), beta);
-  const auto unit = torch::nn::functional::NormalizeFuncOptions().dim(-1);
   return {torch::randn({B, T, H, K}),
-          torch::nn::functional::normalize(torch::randn({B, T, N, H, K}), unit),
+          ops::l2_norm_definition(torch::randn({B, T, N, H, K}), 1e-6),
           torch::randn({B, T, N, H, V}),
           beta,
           -0.1 * torch::rand({B, T, H}),

@@ -10,7 +10,7 @@
 namespace lrnn::cli {
 namespace {
 
-struct Arguments {
+struct ShowArguments {
   std::string config;
   std::vector<std::string> overrides;
   bool json = false;
@@ -23,7 +23,7 @@ std::string shape(const torch::Tensor& tensor) {
   return out;
 }
 
-int show_config(const Arguments& a) {
+int show_config(const ShowArguments& a) {
   const auto config = experiments::read_config(a.config, a.overrides);
   const auto task = lrnn::tasks::make(config.task);
   const auto model = experiments::build(config, *task);
@@ -62,7 +62,7 @@ int show_config(const Arguments& a) {
 }  // namespace
 
 Action show(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ShowArguments>();
   app.add_option("CONFIG", a->config, "a file of configs/, or your own")->required();
   app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
   app.add_flag("--json", a->json, "one JSON object");

@@ -16,7 +16,7 @@ namespace {
 
 using experiments::HeadSpectrum;
 
-struct Arguments {
+struct SpectrumArguments {
   std::string run;
   int64_t samples = 32, seed = -1;
   bool json = false;
@@ -87,7 +87,7 @@ void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
   std::cout << table.text();
 }
 
-int show_spectrum(const Arguments& a) {
+int show_spectrum(const SpectrumArguments& a) {
   auto run = experiments::open(a.run);
   const auto heads = experiments::spectrum(
       *run.model, *run.task, uint64_t(a.seed >= 0 ? a.seed : run.config.seed), a.samples);
@@ -111,7 +111,7 @@ int show_spectrum(const Arguments& a) {
 }  // namespace
 
 Action spectrum(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<SpectrumArguments>();
   app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
   app.add_option("--samples", a->samples, "sequences to read (default: 32)")
       ->check(CLI::PositiveNumber)

@@ -7,7 +7,7 @@
 namespace lrnn::cli {
 namespace {
 
-struct Arguments {
+struct TasksArguments {
   std::string name, split = "train";
   std::vector<std::string> overrides;
   uint64_t seed = 0;
@@ -25,7 +25,7 @@ int list(bool json) {
   return kDone;
 }
 
-int samples(const Arguments& a) {
+int samples(const TasksArguments& a) {
   Section section = Section::from_text("{}", "tasks show");
   section.set("name=" + a.name);
   for (const auto& assignment : a.overrides) section.set(assignment);
@@ -46,7 +46,7 @@ int samples(const Arguments& a) {
 }  // namespace
 
 Action tasks(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TasksArguments>();
   app.add_flag("--json", a->json_list, "one JSON object");
   auto* show = app.add_subcommand("show", "print samples: the input, then the answers");
   app.footer("Example:\n  lrnn tasks show parity --seed 1 --split eval --count 3");

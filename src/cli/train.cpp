@@ -14,17 +14,17 @@
 namespace lrnn::cli {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   std::string config, out;
   std::vector<std::string> overrides;
   bool resume = false, quiet = false, json = false;
 };
 
-std::string default_folder(const Arguments& a, int64_t seed) {
+std::string default_folder(const TrainArguments& a, int64_t seed) {
   return fmt::format("runs/{}-seed{}", std::filesystem::path(a.config).stem().string(), seed);
 }
 
-void report(const Arguments& a, const std::string& out, const experiments::TrainResult& result) {
+void report(const TrainArguments& a, const std::string& out, const experiments::TrainResult& result) {
   if (a.json) {
     print_json(Json{{"run", out},
                     {"step", result.step},
@@ -45,7 +45,7 @@ void report(const Arguments& a, const std::string& out, const experiments::Train
   if (!a.quiet) std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "\n";
 }
 
-int run_training(const Arguments& a) {
+int run_training(const TrainArguments& a) {
   const auto config = experiments::read_config(a.config, a.overrides);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
   ProgressBar bar(a.quiet);
@@ -73,7 +73,7 @@ int run_training(const Arguments& a) {
 }  // namespace
 
 Action train(CLI::App& app) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TrainArguments>();
   app.add_option("CONFIG", a->config, "a file of configs/, or your own")->required();
   app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
   app.add_option("--out", a->out, "the run folder (default: runs/CONFIG-seedSEED)")

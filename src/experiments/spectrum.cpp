@@ -1,6 +1,6 @@
 #include "experiments/spectrum.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "mixers/initial.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <cmath>
 #include <numbers>

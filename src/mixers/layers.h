@@ -1,5 +1,5 @@
 #pragma once
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 // The small modules that mixers and models are made of. Their weights are unset until somebody
 // initialises or loads them: building a large model to count or to load it costs nothing.

@@ -1,5 +1,5 @@
 #pragma once
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <map>
 #include <string>

@@ -7,7 +7,6 @@
 #include "model/block.h"
 
 namespace lrnn::model {
-namespace {
 
 // The part that fla calls `model`: everything but the head.
 class Trunk : public torch::nn::Module {
@@ -50,6 +49,8 @@ class Trunk : public torch::nn::Module {
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<mixers::RmsNorm> norm_;
 };
+
+namespace {
 
 void check_input(const Tensor& tokens, const Context& context, const State& state, size_t layers) {
   check(tokens.dim() == 2 && tokens.scalar_type() == torch::kInt64,

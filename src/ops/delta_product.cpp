@@ -1,7 +1,7 @@
 #include "ops/delta_product.h"
 
 #include <torch/library.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <cmath>
 

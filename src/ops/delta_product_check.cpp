@@ -1,4 +1,4 @@
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 #include <torch/library.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include "base/error.h"
 #include "kernels/delta_product.h"

@@ -1,6 +1,6 @@
 #include "ops/delta_product.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <cmath>
 

@@ -8,7 +8,6 @@
 namespace lrnn::ops {
 namespace {
 
-bool defined(const OptionalTensor& x) { return x.has_value() && x->defined(); }
 
 void check_cu_seqlens(const Tensor& x, const Tensor& cu) {
   check(x.sym_size(0) == 1, "[short_conv] packed sequences need x of [1,T,D], got ", x.sym_sizes());

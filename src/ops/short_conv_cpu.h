@@ -8,6 +8,7 @@
 namespace lrnn::ops {
 
 using OptionalTensor = std::optional<torch::Tensor>;
+inline bool defined(const OptionalTensor& x) { return x.has_value() && x->defined(); }
 
 // Throws unless the inputs fit together; the number of sequences.
 c10::SymInt check_short_conv(const torch::Tensor& x, const torch::Tensor& weight,

@@ -1,6 +1,6 @@
 #include "ops/short_conv.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 // The definition; see the header. Plain torch, any dtype, never optimised.
 namespace lrnn::ops {

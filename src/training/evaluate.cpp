@@ -1,6 +1,6 @@
 #include "training/evaluate.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "training/nonfinite.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include "training/precision.h"
 

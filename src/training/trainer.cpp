@@ -1,6 +1,6 @@
 #include "training/trainer.h"
 
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "experiments/spectrum.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include "mixers/mixer.h"
 #include "tests/close.h"

@@ -1,7 +1,7 @@
 #include "ops/pointwise.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include <functional>
 

@@ -1,7 +1,7 @@
 #include "ops/short_conv.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include "ops/torch.h"
 
 #include "base/error.h"
 #include "tests/close.h"
