@@ -39,7 +39,15 @@ class Last final : public Task {
     Example out;
     out.input = q_.draw(random, length);
     out.target.assign(out.input.size(), -1);
-    out.target.back() = q_.answer[static_cast<size_t>(q_.automaton.read(out.input))];
+    if (split == Split::kTrain && q_.train_on_all) {
+      int64_t state = q_.automaton.start;
+      for (size_t t = 0; t < out.input.size(); ++t) {
+        state = q_.automaton.step(state, out.input[t]);
+        out.target[t] = q_.answer[static_cast<size_t>(state)];
+      }
+    } else {
+      out.target.back() = q_.answer[static_cast<size_t>(q_.automaton.read(out.input))];
+    }
     out.length = static_cast<int64_t>(out.input.size()) + 1;
     return out;
   }

@@ -20,6 +20,7 @@ struct AskLast {
   std::vector<int64_t> answer;    // token id for each state; -1 where a word never ends
   int64_t answers = 2;            // how many different ones: chance is 1 in so many
   int64_t shortest = 2;
+  bool train_on_all = false;  // training asks after every token that has an answer
   std::function<std::vector<int64_t>(Random&, Range)> draw;  // a word for a range of lengths
 };
 MutableTask follow(AskLast question);

@@ -13,8 +13,18 @@ std::vector<int64_t> draw(Random& random, Range length) {
   return bits;
 }
 
+struct Train {
+  Range length = {3, 40};
+  std::string targets = "last";
+  template <class Visit> void fields(Visit&& visit) {
+    visit("length", length, "shortest and longest training sequence");
+    visit("targets", targets, "ask for the parity at the end, or after every bit (easier)",
+          {"last", "all"});
+  }
+};
+
 struct Config {
-  TrainKeys<3, 40> train;
+  Train train;
   EvalKeys<40, 256, 8192> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("train", train, "what it is trained on");
@@ -31,6 +41,7 @@ struct Config {
     q.answer = {kZero, kOne};
     q.answers = 2;
     q.shortest = kShortest;
+    q.train_on_all = train.targets == "all";
     q.draw = draw;
     return follow(std::move(q));
   }

@@ -33,6 +33,21 @@ TEST(Parity, AnswersAreTheParityOfTheOnes) {
   }
 }
 
+// With targets: all every prefix is asked for in training, and nothing changes in evaluation.
+TEST(Parity, TargetsAfterEveryBit) {
+  const auto all = make(Section::from_text("{name: parity, train: {targets: all}}"));
+  for (uint64_t i = 0; i < 500; ++i) {
+    const auto e = all->sample(11, Split::kTrain, i), last = parity->sample(11, Split::kTrain, i);
+    ASSERT_EQ(e.input, last.input);
+    int ones = 0;
+    for (size_t t = 0; t < e.input.size(); ++t) {
+      ones += e.input[t] == 2;
+      ASSERT_EQ(e.target[t], ones % 2 ? 2 : 1);
+    }
+    ASSERT_EQ(all->sample(11, Split::kEval, i).target, parity->sample(11, Split::kEval, i).target);
+  }
+}
+
 // The published example: 1 0 1 1 is 2 1 2 2, and its target is 2 at position 3.
 TEST(Parity, ThePublishedExample) {
   bool found = false;
