@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/self_test.h"
 #include "figures/table.h"
-#include "kernels/row_kernels.h"
+#include "kernels/isa.h"
 
 namespace lrnn::cli {
 namespace {
@@ -43,26 +43,19 @@ std::string cpu_name() {
 std::vector<std::string> cpu_features() {
   std::vector<std::string> out;
 #if defined(__x86_64__)
+// The builtin takes nothing but a literal.
 #define LRNN_FEATURE(name) \
-  if (__builtin_cpu_supports(name)) out.emplace_back(name);
-  LRNN_FEATURE("avx2")
-  LRNN_FEATURE("fma")
-  LRNN_FEATURE("f16c")
-  LRNN_FEATURE("avx512f")
-  LRNN_FEATURE("avx512bw") LRNN_FEATURE("avx512dq") LRNN_FEATURE("avx512vl")
+  if (__builtin_cpu_supports(name)) out.emplace_back(name)
+  LRNN_FEATURE("avx2");
+  LRNN_FEATURE("fma");
+  LRNN_FEATURE("f16c");
+  LRNN_FEATURE("avx512f");
+  LRNN_FEATURE("avx512bw");
+  LRNN_FEATURE("avx512dq");
+  LRNN_FEATURE("avx512vl");
 #undef LRNN_FEATURE
 #endif
-      return out;
-}
-
-// What the kernels themselves chose.
-std::string kernel_variant() {
-  switch (kernels::rows::best_isa()) {
-    case kernels::rows::Isa::kAvx512: return "avx512";
-    case kernels::rows::Isa::kAvx2: return "avx2";
-    case kernels::rows::Isa::kBaseline: break;
-  }
-  return "baseline";
+  return out;
 }
 
 double gigabytes(uint64_t units, uint64_t size) { return double(units) * double(size) / (1 << 30); }
@@ -77,7 +70,7 @@ Json facts() {
           {"compiler", "g++ " __VERSION__},
           {"cpu", cpu_name()},
           {"cpu_features", cpu_features()},
-          {"kernels", kernel_variant()},
+          {"kernels", kernels::name(kernels::best_isa())},
           {"cores", std::thread::hardware_concurrency()},
           {"threads", at::get_num_threads()},
           {"memory_gb", gigabytes(memory.totalram, memory.mem_unit)},

@@ -16,12 +16,6 @@
 namespace lrnn::kernels {
 
 enum class Type : uint8_t { kFloat32, kFloat64, kBFloat16 };
-enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
-
-// The best instruction set of this machine, unless one was forced (by a test).
-Isa best_isa();
-bool has_isa(Isa isa);
-void force_isa(Isa isa);
 
 // Rows of a tensor [batch, token, step, head, :] whose last dimension is contiguous. Strides count
 // elements.

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/isa.h"
+
 // Kernels over rows of contiguous values: norms, SwiGLU, the short convolution and AdamW. Each
 // works on the range it is given and nothing else, so the caller may hand ranges to any threads;
 // sums that cross rows are left in partial results of fixed ranges, to be added in a fixed order.
@@ -80,10 +82,6 @@ struct FlatTable {
   void (*adamw)(const AdamwStep&, int64_t n, float* p, const float* grad, float* m, float* v);
   double (*sum_of_squares)(const float* x, int64_t n);
 };
-
-enum class Isa { kBaseline, kAvx2, kAvx512 };
-bool supported(Isa isa);
-Isa best_isa();
 
 template <class Io> const Table<Io>& table(Isa isa = best_isa());
 const FlatTable& flat_table(Isa isa = best_isa());

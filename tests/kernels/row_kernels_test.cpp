@@ -16,8 +16,8 @@ namespace {
 
 std::vector<Isa> isas() {
   std::vector<Isa> all;
-  for (const Isa isa : {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512})
-    if (supported(isa)) all.push_back(isa);
+  for (const Isa isa : kIsas)
+    if (has_isa(isa)) all.push_back(isa);
   return all;
 }
 

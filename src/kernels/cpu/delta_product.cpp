@@ -6,29 +6,17 @@
 #include <numeric>
 #include <vector>
 
-#include "base/error.h"
 #include "kernels/cpu/delta_product_units.h"
+#include "kernels/isa.h"
 
 namespace lrnn::kernels {
 namespace {
 
-Isa detect() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return Isa::kAvx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Isa::kAvx2;
-#endif
-  return Isa::kBaseline;
-}
-
-const Isa kDetected = detect();
-Isa chosen = kDetected;
-
 const DeltaProductUnits& units() {
 #if defined(__x86_64__)
-  if (chosen == Isa::kAvx512) return kDeltaProductAvx512;
-  if (chosen == Isa::kAvx2) return kDeltaProductAvx2;
+  const Isa isa = best_isa();
+  if (isa == Isa::kAvx512) return kDeltaProductAvx512;
+  if (isa == Isa::kAvx2) return kDeltaProductAvx2;
 #endif
   return kDeltaProductBaseline;
 }
@@ -61,13 +49,6 @@ void run(const Problem& p, Function* unit, const Parallel& parallel) {
 }
 
 }  // namespace
-
-Isa best_isa() { return chosen; }
-bool has_isa(Isa isa) { return isa <= kDetected; }
-void force_isa(Isa isa) {
-  check(has_isa(isa), "This machine cannot run instruction set ", int(isa), ".");
-  chosen = isa;
-}
 
 int64_t delta_product_segment(int64_t N) { return chunk_tokens(N) * kChunksPerSegment; }
 

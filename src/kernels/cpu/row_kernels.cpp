@@ -15,24 +15,6 @@ LRNN_TABLES(avx2)
 LRNN_TABLES(avx512)
 #undef LRNN_TABLES
 
-bool supported(Isa isa) {
-  switch (isa) {
-    case Isa::kAvx512:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-             __builtin_cpu_supports("fma");
-    case Isa::kAvx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    default: return true;
-  }
-}
-
-Isa best_isa() {
-  static const Isa best = supported(Isa::kAvx512) ? Isa::kAvx512
-                          : supported(Isa::kAvx2) ? Isa::kAvx2
-                                                  : Isa::kBaseline;
-  return best;
-}
-
 namespace {
 template <class T> const T& choose(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
   return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
