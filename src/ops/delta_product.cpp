@@ -1,12 +1,12 @@
 #include "ops/delta_product.h"
 
 #include <torch/library.h>
-#include "ops/torch.h"
 
 #include <cmath>
 
 #include "base/error.h"
 #include "ops/delta_product_inner.h"
+#include "ops/torch.h"
 
 // The op itself: checks, then autograd around the inner ops, which each back end registers.
 namespace lrnn::ops {
@@ -17,19 +17,19 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-template <class Function, class... Args> auto call(const char* name, const Args&... args) {
+template <class Function, class... Args>
+auto call(const char* name, const torch::Device& device, const Args&... args) {
   const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
   try {
     return op.call(args...);
-  } catch (const c10::NotImplementedError& e) {
-    throw Error(cat("[delta_product] ", name,
-                    " has no kernel for this device: ", e.what_without_backtrace()),
+  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
+    throw Error(cat("[delta_product] there is no kernel for ", device),
                 "On a GPU, load liblrnn_cuda.so first.");
   }
 }
 
 ForwardResult forward(const MaybeTensor& q, const DeltaProduct& in, double scale, bool save) {
-  return call<ForwardFunction>("lrnn::delta_product_forward", q, in.k, in.v, in.beta,
+  return call<ForwardFunction>("lrnn::delta_product_forward", in.k.device(), q, in.k, in.v, in.beta,
                                maybe(in.log_gate), maybe(in.state), scale, maybe(in.cu_seqlens),
                                save);
 }
@@ -40,8 +40,9 @@ struct Autograd : torch::autograd::Function<Autograd> {
                                const MaybeTensor& state, double scale,
                                const MaybeTensor& cu_seqlens) {
     const at::AutoDispatchBelowADInplaceOrView guard;
-    auto [o, final_state, error, states] = call<ForwardFunction>(
-        "lrnn::delta_product_forward", q, k, v, beta, log_gate, state, scale, cu_seqlens, true);
+    auto [o, final_state, error, states] =
+        call<ForwardFunction>("lrnn::delta_product_forward", k.device(), q, k, v, beta, log_gate,
+                              state, scale, cu_seqlens, true);
     ctx->save_for_backward({or_undefined(q), k, beta, or_undefined(log_gate), or_undefined(state),
                             or_undefined(cu_seqlens), error, states});
     ctx->saved_data["scale"] = scale;
@@ -55,10 +56,10 @@ struct Autograd : torch::autograd::Function<Autograd> {
     const auto saved = ctx->get_saved_variables();
     const Tensor &q = saved[0], &k = saved[1], &beta = saved[2], &log_gate = saved[3],
                  &state = saved[4], &cu_seqlens = saved[5], &error = saved[6], &states = saved[7];
-    auto [dq, dk, dv, dbeta, dlog_gate, dstate] =
-        call<BackwardFunction>("lrnn::delta_product_backward", maybe(grads[0]), maybe(grads[1]),
-                               maybe(q), k, beta, maybe(log_gate), maybe(state), error, states,
-                               ctx->saved_data["scale"].toDouble(), maybe(cu_seqlens));
+    auto [dq, dk, dv, dbeta, dlog_gate, dstate] = call<BackwardFunction>(
+        "lrnn::delta_product_backward", k.device(), maybe(grads[0]), maybe(grads[1]), maybe(q), k,
+        beta, maybe(log_gate), maybe(state), error, states, ctx->saved_data["scale"].toDouble(),
+        maybe(cu_seqlens));
     if (!q.defined() || !grads[0].defined()) dq = Tensor();
     if (!log_gate.defined()) dlog_gate = Tensor();
     if (!state.defined()) dstate = Tensor();
@@ -71,36 +72,27 @@ double scale_of(const DeltaProduct& in) {
   return 1 / std::sqrt(double(in.k.sym_size(4).guard_int(__FILE__, __LINE__)));
 }
 
-std::tuple<Tensor, Tensor> below_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
-                                          const Tensor& beta, const MaybeTensor& log_gate,
-                                          const MaybeTensor& state, std::optional<double> scale,
-                                          const MaybeTensor& cu_seqlens) {
-  const DeltaProduct in{.q = q,
-                        .k = k,
-                        .v = v,
-                        .beta = beta,
-                        .log_gate = or_undefined(log_gate),
-                        .state = or_undefined(state),
-                        .scale = scale,
-                        .cu_seqlens = or_undefined(cu_seqlens)};
-  check_delta_product(in);
-  auto [o, final_state, error, states] = forward(q, in, scale_of(in), false);
-  return {o, final_state};
+// The function of the schema, around one of the struct of inputs.
+template <DeltaProductResult (*function)(const DeltaProduct&)>
+std::tuple<Tensor, Tensor> registered(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      const Tensor& beta, const MaybeTensor& log_gate,
+                                      const MaybeTensor& state, std::optional<double> scale,
+                                      const MaybeTensor& cu_seqlens) {
+  const auto out = function({.q = q,
+                             .k = k,
+                             .v = v,
+                             .beta = beta,
+                             .log_gate = or_undefined(log_gate),
+                             .state = or_undefined(state),
+                             .scale = scale,
+                             .cu_seqlens = or_undefined(cu_seqlens)});
+  return {out.o, out.state};
 }
 
-std::tuple<Tensor, Tensor> with_autograd(const Tensor& q, const Tensor& k, const Tensor& v,
-                                         const Tensor& beta, const MaybeTensor& log_gate,
-                                         const MaybeTensor& state, std::optional<double> scale,
-                                         const MaybeTensor& cu_seqlens) {
-  const auto out = delta_product({.q = q,
-                                  .k = k,
-                                  .v = v,
-                                  .beta = beta,
-                                  .log_gate = or_undefined(log_gate),
-                                  .state = or_undefined(state),
-                                  .scale = scale,
-                                  .cu_seqlens = or_undefined(cu_seqlens)});
-  return {out.o, out.state};
+DeltaProductResult below_autograd(const DeltaProduct& in) {
+  check_delta_product(in);
+  auto [o, final_state, error, states] = forward(maybe(in.q), in, scale_of(in), false);
+  return {o, final_state};
 }
 
 bool wants_gradient(const DeltaProduct& in) {
@@ -125,7 +117,9 @@ DeltaProductResult delta_product(const DeltaProduct& in) {
   return {in.q.defined() ? o : Tensor(), final_state};
 }
 
-TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) { m.impl("delta_product", below_autograd); }
-TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("delta_product", with_autograd); }
+TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
+  m.impl("delta_product", registered<below_autograd>);
+}
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("delta_product", registered<delta_product>); }
 
 }  // namespace lrnn::ops

@@ -11,20 +11,24 @@ using kernels::rows::Norm;
 using kernels::rows::Real;
 using kernels::rows::table;
 
+template <class Io>
+Norm<Io> arguments(const RowView& in, const Tensor& weight, bool mean, double eps) {
+  return {in.data<Io>(),
+          in.stride,
+          weight.defined() ? weight.const_data_ptr<Real<Io>>() : nullptr,
+          mean ? 1 / double(in.D) : 1,
+          eps,
+          in.D};
+}
+
 Tensor norm(const char* op, const Tensor& x, const Tensor& weight, bool mean, double eps) {
   return with_element(op, x.scalar_type(), [&](auto element) {
     using Io = decltype(element);
-    using R = Real<Io>;
     Tensor y = unfilled(x);
     const RowView in = row_view(x);
     const Tensor w =
         weight.defined() ? weight.to(computed_in(x.scalar_type())).contiguous() : weight;
-    const Norm<Io> a{in.data<Io>(),
-                     in.stride,
-                     w.defined() ? w.const_data_ptr<R>() : nullptr,
-                     mean ? 1 / double(in.D) : 1,
-                     eps,
-                     in.D};
+    const Norm<Io> a = arguments<Io>(in, w, mean, eps);
     Io* out = static_cast<Io*>(y.mutable_data_ptr());
     Ranges(in.rows, in.D).each([&](int64_t, int64_t first, int64_t last) {
       table<Io>().norm(a, first, last, out);
@@ -43,12 +47,7 @@ std::tuple<Tensor, Tensor> norm_backward(const char* op, const Tensor& dy, const
     const RowView in = row_view(x), grad = row_view(dy);
     const auto real = computed_in(x.scalar_type());
     const Tensor w = weight.defined() ? weight.to(real).contiguous() : weight;
-    const Norm<Io> a{in.data<Io>(),
-                     in.stride,
-                     w.defined() ? w.const_data_ptr<R>() : nullptr,
-                     mean ? 1 / double(in.D) : 1,
-                     eps,
-                     in.D};
+    const Norm<Io> a = arguments<Io>(in, w, mean, eps);
     const Ranges ranges(in.rows, in.D);
     Tensor partial;
     if (w.defined())
