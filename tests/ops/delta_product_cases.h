@@ -1,9 +1,8 @@
 #pragma once
-#include "ops/torch.h"
-
 #include <vector>
 
 #include "ops/delta_product.h"
+#include "ops/torch.h"
 
 // Random problems for the delta product, shared by its tests.
 namespace lrnn {
@@ -13,6 +12,7 @@ struct Case {
   bool gate = false, state = true, q = true;
   torch::Dtype dtype = torch::kFloat64;
   std::vector<int64_t> lengths = {};  // packed sequences, B = 1 and T their sum
+  double cancels = 1;  // how much smaller a result is than its terms, whose rounding it inherits
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Case& c) {
