@@ -1,11 +1,13 @@
 // The fused row-wise ops against their definitions, forward and backward: agree first, then time.
 #include <benchmark/benchmark.h>
-#include "ops/torch.h"
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 
 #include <cstdio>
 
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
+#include "ops/torch.h"
 #include "training/adamw.h"
 
 namespace {

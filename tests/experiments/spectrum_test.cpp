@@ -1,9 +1,11 @@
 #include "experiments/spectrum.h"
 
 #include <gtest/gtest.h>
-#include "ops/torch.h"
+#include <torch/nn/functional/normalization.h>
 
 #include <algorithm>
+
+#include "ops/torch.h"
 
 namespace lrnn::experiments {
 namespace {

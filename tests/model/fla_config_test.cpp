@@ -13,14 +13,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-ModelConfig config_of(const std::string& mixer, const std::string& more = "") {
+ModelConfig with_mixer(const std::string& mixer, const std::string& more = "") {
   return load<ModelConfig>(
       Section::from_text("mixer: {name: delta_product" + mixer + "}\n" + more));
 }
 
 std::string type_of(const std::string& mixer, const std::string& more = "") {
   try {
-    return fla_config(config_of(mixer, more), 7).at("model_type");
+    return fla_config(with_mixer(mixer, more), 7).at("model_type");
   } catch (const Error& e) {
     return e.what();
   }
@@ -51,13 +51,13 @@ TEST(FlaConfig, SaysWhatFlaLacks) {
 TEST(FlaConfig, SizesAreThoseOfTheTensors) {
   for (int64_t key = 1; key <= 40; ++key)
     for (const int64_t width : {6, 100, 128}) {
-      const auto config = config_of(cat(", heads: 3, key_dim: ", key, ", value_dim: ", key + 1),
-                                    cat("width: ", width));
+      const auto config = with_mixer(cat(", heads: 3, key_dim: ", key, ", value_dim: ", key + 1),
+                                     cat("width: ", width));
       const Json json = fla_config(config, 7);
       EXPECT_EQ(int64_t(double(width) * json["expand_k"].get<double>()), 3 * key);
       EXPECT_EQ(int64_t(double(width) * json["expand_v"].get<double>()), 3 * (key + 1));
       const Json product = fla_config(
-          config_of(cat(", householders: 2, key_dim: ", key, ", value_dim: ", key + 1)), 7);
+          with_mixer(cat(", householders: 2, key_dim: ", key, ", value_dim: ", key + 1)), 7);
       EXPECT_EQ(int64_t(double(key) * product["expand_v"].get<double>()), key + 1);
     }
 }
@@ -65,7 +65,7 @@ TEST(FlaConfig, SizesAreThoseOfTheTensors) {
 TEST(FlaConfig, WritesAFolder) {
   char name[] = "/tmp/lrnn_fla_XXXXXX";
   const std::string folder = ::mkdtemp(name);
-  const auto config = config_of(", householders: 2, output_gate: true", "layers: 1\nwidth: 16");
+  const auto config = with_mixer(", householders: 2, output_gate: true", "layers: 1\nwidth: 16");
   const Model model(config, 5, 3);
   write_for_fla(folder, model);
   const Json json = Json::parse(read_file(folder + "/config.json"));

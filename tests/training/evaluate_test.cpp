@@ -1,5 +1,7 @@
 #include "training/evaluate.h"
 
+#include <gtest/gtest.h>
+
 #include "tests/training/small.h"
 
 namespace lrnn::training {
