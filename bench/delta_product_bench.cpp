@@ -1,5 +1,4 @@
 #include <benchmark/benchmark.h>
-#include "ops/torch.h"
 
 #include <chrono>
 #include <cstdio>
@@ -7,6 +6,7 @@
 
 #include "base/error.h"
 #include "ops/delta_product.h"
+#include "ops/torch.h"
 #include "tests/ops/delta_product_cases.h"
 
 // The delta product on the CPU. Every shape first agrees with the definition, outputs and all

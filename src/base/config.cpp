@@ -122,7 +122,8 @@ Section Section::child(const std::string& key) const {
   out.path_ = full(key);
   out.node_ = YAML::Node(YAML::NodeType::Map);
   if (!has(key)) return out;
-  if (!node_[key].IsMap()) fail(key, cat("must be a mapping of keys to values, got '", text(key), "'"));
+  if (!node_[key].IsMap())
+    fail(key, cat("must be a mapping of keys to values, got '", text(key), "'"));
   out.node_.reset(node_[key]);
   return out;
 }
@@ -214,8 +215,10 @@ namespace detail {
 
 void unknown_key(const Section& at, const std::string& key, const std::vector<std::string>& known) {
   std::string hint;
-  if (const auto meant = nearest(key, known); !meant.empty()) hint = cat("did you mean '", meant, "'? ");
-  hint += cat("the keys of ", at.path().empty() ? "a config" : at.path(), " are: ", join(known, " "));
+  if (const auto meant = nearest(key, known); !meant.empty())
+    hint = cat("did you mean '", meant, "'? ");
+  hint +=
+      cat("the keys of ", at.path().empty() ? "a config" : at.path(), " are: ", join(known, " "));
   at.fail(key, "is not a key", hint);
 }
 

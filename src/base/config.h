@@ -106,9 +106,13 @@ using Choices = std::initializer_list<const char*>;
 namespace detail {
 
 template <class T>
-concept Struct = requires(T t) { t.fields([](auto&&...) {}); };
+concept Struct = requires(T t) {
+  t.fields([](auto&&...) {});
+};
 template <class T>
-concept Checked = requires(const T t, const Section& at) { t.check(at); };
+concept Checked = requires(const T t, const Section& at) {
+  t.check(at);
+};
 
 // A key outside `known`: the nearest known one first, then all of them.
 [[noreturn]] void unknown_key(const Section& at, const std::string& key,

@@ -1,13 +1,12 @@
 #include "cli/self_test.h"
 
-#include "ops/torch.h"
-
 #include <algorithm>
 #include <functional>
 
 #include "ops/delta_product.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
+#include "ops/torch.h"
 
 namespace lrnn::cli {
 namespace {
@@ -27,12 +26,10 @@ Tensors random_delta_product() {
   const int64_t B = 2, T = 67, N = 2, H = 3, K = 16, V = 24;
   Tensor beta = 2 * torch::rand({B, T, N, H});
   beta = torch::where(torch::rand_like(beta) < 0.3, beta.round(), beta);
-  return {torch::randn({B, T, H, K}),
-          ops::l2_norm_definition(torch::randn({B, T, N, H, K}), 1e-6),
-          torch::randn({B, T, N, H, V}),
-          beta,
-          -0.1 * torch::rand({B, T, H}),
-          torch::randn({B, H, K, V})};
+  return {
+      torch::randn({B, T, H, K}),    ops::l2_norm_definition(torch::randn({B, T, N, H, K}), 1e-6),
+      torch::randn({B, T, N, H, V}), beta,
+      -0.1 * torch::rand({B, T, H}), torch::randn({B, H, K, V})};
 }
 
 ops::DeltaProduct delta_product_of(const Tensors& x) {

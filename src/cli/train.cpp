@@ -24,7 +24,8 @@ std::string default_folder(const TrainArguments& a, int64_t seed) {
   return fmt::format("runs/{}-seed{}", std::filesystem::path(a.config).stem().string(), seed);
 }
 
-void report(const TrainArguments& a, const std::string& out, const experiments::TrainResult& result) {
+void report(const TrainArguments& a, const std::string& out,
+            const experiments::TrainResult& result) {
   if (a.json) {
     print_json(Json{{"run", out},
                     {"step", result.step},

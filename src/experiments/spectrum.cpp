@@ -1,8 +1,8 @@
 #include "experiments/spectrum.h"
 
-#include "ops/torch.h"
-
 #include <algorithm>
+
+#include "ops/torch.h"
 
 namespace lrnn::experiments {
 namespace {

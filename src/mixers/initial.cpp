@@ -1,12 +1,12 @@
 #include "mixers/initial.h"
 
 #include <ATen/Parallel.h>
-#include "ops/torch.h"
 
 #include <cmath>
 #include <numbers>
 
 #include "base/random.h"
+#include "ops/torch.h"
 
 namespace lrnn::mixers {
 namespace {

@@ -1,6 +1,4 @@
 #pragma once
-#include "ops/torch.h"
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include "base/config.h"
 #include "mixers/layers.h"
+#include "ops/torch.h"
 
 namespace lrnn::mixers {
 

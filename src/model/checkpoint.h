@@ -1,8 +1,8 @@
 #pragma once
-#include "ops/torch.h"
-
 #include <map>
 #include <string>
+
+#include "ops/torch.h"
 
 // Named tensors and a few words about them in one safetensors file: what fla, transformers and
 // everybody else reads. Written atomically, with a checksum over every byte of the file.

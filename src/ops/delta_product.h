@@ -16,15 +16,15 @@
 namespace lrnn::ops {
 
 struct DeltaProduct {
-  torch::Tensor q;                // [B,T,H,K]; undefined: no outputs are wanted, only the state
-  torch::Tensor k;                // [B,T,N,H,K]
-  torch::Tensor v;                // [B,T,N,H,V]
-  torch::Tensor beta;             // [B,T,N,H]
-  torch::Tensor log_gate;         // [B,T,H], or undefined for a gate of 1
-  torch::Tensor state;            // [B,H,K,V], or undefined for zeros
-  std::optional<double> scale;    // K^-1/2 by default
-  torch::Tensor cu_seqlens;       // int64 [S+1]: B = 1 and T holds S sequences end to end; the
-                                  // state is then [S,H,K,V]. Undefined: B sequences of length T
+  torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state
+  torch::Tensor k;              // [B,T,N,H,K]
+  torch::Tensor v;              // [B,T,N,H,V]
+  torch::Tensor beta;           // [B,T,N,H]
+  torch::Tensor log_gate;       // [B,T,H], or undefined for a gate of 1
+  torch::Tensor state;          // [B,H,K,V], or undefined for zeros
+  std::optional<double> scale;  // K^-1/2 by default
+  torch::Tensor cu_seqlens;     // int64 [S+1]: B = 1 and T holds S sequences end to end; the
+                                // state is then [S,H,K,V]. Undefined: B sequences of length T
 };
 
 struct DeltaProductResult {

@@ -1,9 +1,8 @@
-#include "ops/torch.h"
-
 #include <vector>
 
 #include "base/error.h"
 #include "ops/delta_product_inner.h"
+#include "ops/torch.h"
 
 namespace lrnn::ops {
 namespace {

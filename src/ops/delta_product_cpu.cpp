@@ -1,10 +1,10 @@
 #include <torch/library.h>
-#include "ops/torch.h"
 
 #include "base/error.h"
 #include "kernels/delta_product.h"
 #include "ops/delta_product_inner.h"
 #include "ops/parallel.h"
+#include "ops/torch.h"
 
 // The CPU and Meta kernels of the inner ops: tensors in, pointers out.
 namespace lrnn::ops {

@@ -1,8 +1,7 @@
-#include "ops/delta_product.h"
-
-#include "ops/torch.h"
-
 #include <cmath>
+
+#include "ops/delta_product.h"
+#include "ops/torch.h"
 
 // The definition. Plain torch, any dtype, any device, differentiated by torch itself. Every kernel
 // is tested against this one; nothing here is ever optimised.
@@ -20,17 +19,16 @@ DeltaProductResult dense(const DeltaProduct& in) {
                                 : torch::zeros({B, H, K, V}, in.k.options().dtype(wide));
   std::vector<Tensor> o;
   for (int64_t t = 0; t < T; ++t) {
-    if (in.log_gate.defined())
-      S = S * in.log_gate.select(1, t).to(wide).exp().view({B, H, 1, 1});
+    if (in.log_gate.defined()) S = S * in.log_gate.select(1, t).to(wide).exp().view({B, H, 1, 1});
     for (int64_t j = 0; j < N; ++j) {
-      const Tensor k = in.k.select(1, t).select(1, j).to(wide).unsqueeze(-1);      // [B,H,K,1]
-      const Tensor v = in.v.select(1, t).select(1, j).to(wide).unsqueeze(-2);      // [B,H,1,V]
+      const Tensor k = in.k.select(1, t).select(1, j).to(wide).unsqueeze(-1);  // [B,H,K,1]
+      const Tensor v = in.v.select(1, t).select(1, j).to(wide).unsqueeze(-2);  // [B,H,1,V]
       const Tensor beta = in.beta.select(1, t).select(1, j).to(wide).view({B, H, 1, 1});
       S = S + beta * k.matmul(v - k.transpose(-1, -2).matmul(S));
     }
     if (in.q.defined()) {
-      const Tensor q = in.q.select(1, t).to(wide).unsqueeze(-2);                   // [B,H,1,K]
-      o.push_back((scale * q.matmul(S)).squeeze(-2).to(in.v.scalar_type()));       // [B,H,V]
+      const Tensor q = in.q.select(1, t).to(wide).unsqueeze(-2);              // [B,H,1,K]
+      o.push_back((scale * q.matmul(S)).squeeze(-2).to(in.v.scalar_type()));  // [B,H,V]
     }
   }
   if (!in.q.defined()) return {{}, S};
@@ -47,10 +45,14 @@ DeltaProductResult delta_product_definition(const DeltaProduct& in) {
     const int64_t begin = in.cu_seqlens[s].item<int64_t>(),
                   end = in.cu_seqlens[s + 1].item<int64_t>();
     auto part = [&](const Tensor& x) { return x.defined() ? x.slice(1, begin, end) : x; };
-    const auto out = dense({.q = part(in.q), .k = part(in.k), .v = part(in.v),
-                            .beta = part(in.beta), .log_gate = part(in.log_gate),
+    const auto out = dense({.q = part(in.q),
+                            .k = part(in.k),
+                            .v = part(in.v),
+                            .beta = part(in.beta),
+                            .log_gate = part(in.log_gate),
                             .state = in.state.defined() ? in.state.slice(0, s, s + 1) : in.state,
-                            .scale = in.scale, .cu_seqlens = {}});
+                            .scale = in.scale,
+                            .cu_seqlens = {}});
     o.push_back(out.o), state.push_back(out.state);
   }
   return {in.q.defined() ? torch::cat(o, 1) : Tensor(), torch::cat(state, 0)};

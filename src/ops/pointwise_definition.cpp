@@ -1,6 +1,5 @@
-#include "ops/torch.h"
-
 #include "ops/pointwise.h"
+#include "ops/torch.h"
 
 namespace lrnn::ops {
 

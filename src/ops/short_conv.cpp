@@ -8,7 +8,6 @@
 namespace lrnn::ops {
 namespace {
 
-
 void check_cu_seqlens(const Tensor& x, const Tensor& cu) {
   check(x.sym_size(0) == 1, "[short_conv] packed sequences need x of [1,T,D], got ", x.sym_sizes());
   check(cu.dim() == 1 && cu.scalar_type() == at::kLong && cu.sym_size(0) >= 1,

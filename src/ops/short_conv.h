@@ -9,10 +9,10 @@
 namespace lrnn::ops {
 
 struct ShortConv {
-  torch::Tensor x;           // [B,T,D]
-  torch::Tensor weight;      // [D,1,W]
-  torch::Tensor bias;        // [D], or undefined
-  torch::Tensor state;       // [B,D,W] newest in the last column, or undefined for zeros
+  torch::Tensor x;       // [B,T,D]
+  torch::Tensor weight;  // [D,1,W]
+  torch::Tensor bias;    // [D], or undefined
+  torch::Tensor state;   // [B,D,W] newest in the last column, or undefined for zeros
   bool silu = true;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences; the state is [S,D,W]
 };

@@ -13,7 +13,6 @@ using torch::Tensor;
 
 constexpr int64_t kRangeValues = 16384;  // a range recomputes W-1 tokens, so it should be long
 
-
 // What the kernel reads, and the memory behind it.
 template <class Io> struct Inputs {
   using R = Real<Io>;

@@ -1,5 +1,4 @@
 #include "ops/short_conv.h"
-
 #include "ops/torch.h"
 
 // The definition; see the header. Plain torch, any dtype, never optimised.
@@ -28,9 +27,12 @@ ShortConvResult short_conv_definition(const ShortConv& in) {
   for (int64_t s = 0; s + 1 < in.cu_seqlens.size(0); ++s) {
     const int64_t begin = in.cu_seqlens[s].item<int64_t>(),
                   end = in.cu_seqlens[s + 1].item<int64_t>();
-    const auto out = dense({.x = in.x.slice(1, begin, end), .weight = in.weight, .bias = in.bias,
+    const auto out = dense({.x = in.x.slice(1, begin, end),
+                            .weight = in.weight,
+                            .bias = in.bias,
                             .state = in.state.defined() ? in.state.slice(0, s, s + 1) : in.state,
-                            .silu = in.silu, .cu_seqlens = {}});
+                            .silu = in.silu,
+                            .cu_seqlens = {}});
     y.push_back(out.y), state.push_back(out.state);
   }
   return {torch::cat(y, 1), torch::cat(state, 0)};

@@ -1,12 +1,11 @@
 #pragma once
-#include "ops/torch.h"
-
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "model/model.h"
+#include "ops/torch.h"
 #include "training/config.h"
 
 namespace lrnn::training {

@@ -1,8 +1,8 @@
 #include "training/batch.h"
 
-#include "ops/torch.h"
-
 #include <algorithm>
+
+#include "ops/torch.h"
 
 namespace lrnn::training {
 

@@ -1,9 +1,8 @@
 #include "training/evaluate.h"
 
-#include "ops/torch.h"
-
 #include <algorithm>
 
+#include "ops/torch.h"
 #include "training/batch.h"
 #include "training/precision.h"
 

@@ -1,7 +1,6 @@
 #include "training/nonfinite.h"
 
 #include "ops/torch.h"
-
 #include "training/precision.h"
 
 namespace lrnn::training {

@@ -1,9 +1,8 @@
 #include "training/trainer.h"
 
-#include "ops/torch.h"
-
 #include <cmath>
 
+#include "ops/torch.h"
 #include "training/nonfinite.h"
 #include "training/precision.h"
 #include "training/schedule.h"

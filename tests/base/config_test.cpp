@@ -86,7 +86,8 @@ TEST(Config, OverridesComeFromTheCommandLine) {
   EXPECT_EQ(c.inner.length, (Range{1, 2}));
   EXPECT_EQ(error_of("steps: 7\n", {"steps=0"}),
             "on the command line: steps must be at least 1, got 0 | ");
-  EXPECT_EQ(error_of("steps: 7\n", {"steps"}), "'steps' is not key=value | for example train.steps=100");
+  EXPECT_EQ(error_of("steps: 7\n", {"steps"}),
+            "'steps' is not key=value | for example train.steps=100");
   EXPECT_EQ(error_of("steps: 7\n", {"steps.more=1"}),
             "'steps.more=1': steps is a value, not a mapping | ");
 }

@@ -1,8 +1,8 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
-#include "ops/torch.h"
 
 #include "mixers/mixer.h"
+#include "ops/torch.h"
 #include "tests/close.h"
 
 // What mixer.h promises, for every registered mixer with its defaults and for every switch.

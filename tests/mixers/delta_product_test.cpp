@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
-#include "ops/torch.h"
 
 #include <cmath>
 
 #include "mixers/mixer.h"
+#include "ops/torch.h"
 #include "tests/close.h"
 
 namespace lrnn::mixers {

@@ -1,11 +1,11 @@
 #include "ops/pointwise.h"
 
 #include <ATen/Parallel.h>
-#include "ops/torch.h"
 
 #include <functional>
 
 #include "base/error.h"
+#include "ops/torch.h"
 #include "tests/close.h"
 
 namespace lrnn::ops {

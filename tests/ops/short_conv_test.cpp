@@ -1,9 +1,9 @@
 #include "ops/short_conv.h"
 
 #include <ATen/Parallel.h>
-#include "ops/torch.h"
 
 #include "base/error.h"
+#include "ops/torch.h"
 #include "tests/close.h"
 
 namespace lrnn::ops {

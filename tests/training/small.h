@@ -1,7 +1,6 @@
 #pragma once
-#include "ops/torch.h"
-
 #include "experiments/run.h"
+#include "ops/torch.h"
 
 // A model and a task small enough to train in a blink.
 struct Small {
