@@ -1,6 +1,8 @@
 #include "model/checkpoint.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 #include <unistd.h>
 
 #include <cstring>

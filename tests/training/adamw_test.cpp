@@ -1,6 +1,9 @@
 #include "training/adamw.h"
 
 #include <ATen/Parallel.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/adamw.h>
 
 #include "base/error.h"
 #include "tests/close.h"

@@ -1,5 +1,7 @@
 #include "training/batch.h"
 
+#include <torch/nn/functional/loss.h>
+
 #include "tests/close.h"
 #include "tests/training/small.h"
 

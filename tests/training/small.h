@@ -1,4 +1,5 @@
 #pragma once
+#include <gtest/gtest.h>
 #include "ops/torch.h"
 
 #include "experiments/run.h"
