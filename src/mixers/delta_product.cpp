@@ -4,7 +4,10 @@
 
 #include "mixers/initial.h"
 #include "ops/delta_product.h"
+#include "ops/linears.h"
 #include "ops/pointwise.h"
+#include "ops/read_state.h"
+#include "ops/take.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -40,7 +43,7 @@ class DeltaProduct final : public Mixer {
     check(state.size() == (c_.conv > 0 ? 4u : 1u), "delta_product: the state has ", state.size(),
           " tensors, not ", c_.conv > 0 ? 4 : 1);
     const Inputs in = inputs(x, state, context);
-    return context.last_only ? last(x, in, state, context) : whole(x, in, state, context);
+    return context.last_only ? last(x, in, state, context) : whole(in, state, context);
   }
 
   void initialise(const Init& init) override;
@@ -54,9 +57,9 @@ class DeltaProduct final : public Mixer {
   }
 
  private:
-  // What acts on the state. q is separate: it is read at fewer places when only the end is wanted.
+  // What acts on the state and, unless only the end is wanted, what reads it.
   struct Inputs {
-    Tensor k, v, beta, log_gate;
+    Tensor q, gate, k, v, beta, log_gate;
   };
 
   template <class Module, class... Sizes>
@@ -85,24 +88,40 @@ class DeltaProduct final : public Mixer {
     return y;
   }
 
+  // Without a convolution every input is a function of the token alone where x is: the table is
+  // then looked up at the very end.
   Inputs inputs(const Rows& x, State& state, const Context& context) const {
-    const int64_t B = x.batch(), T = x.length(), N = c_.householders, H = c_.heads;
-    const bool conv = c_.conv > 0;
-    Inputs in;
-    in.k = activate(x.through(*k_proj_), k_conv_, conv ? &state[2] : nullptr, c_.qk_activation,
-                    context.cu_seqlens);
-    in.k = normalise(in.k.view({B, T, N, H, c_.key_dim}));
-    in.v = activate(x.through(*v_proj_), v_conv_, conv ? &state[3] : nullptr, c_.v_activation,
-                    context.cu_seqlens)
-               .view({B, T, N, H, c_.value()});
-    in.beta = c_.beta ? torch::sigmoid(x.through(*b_proj_)).view({B, T, N, H})
-                      : torch::ones({B, T, N, H}, in.k.options().requires_grad(false));
-    if (c_.negative()) in.beta = 2 * in.beta;
-    if (c_.forget_gate) {
-      // The logarithm of a gate near 1 needs more digits than bfloat16 has.
-      const Tensor a = x.through(*a_proj_).to(A_log_.scalar_type());
-      in.log_gate = -A_log_.exp() * torch::softplus(a + dt_bias_);
+    const bool conv = c_.conv > 0, late = x.token.defined() && !conv;
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
+    Inputs in = project(x, !context.last_only);
+    if (x.token.defined() && conv) look_up(in, x.token);
+    std::vector<int64_t> rows = {x.batch(), x.length()};
+    if (late) rows = {x.x.size(0)};
+    const auto shaped = [&](const Tensor& y, std::initializer_list<int64_t> one) {
+      std::vector<int64_t> shape = rows;
+      shape.insert(shape.end(), one);
+      return y.view(shape);
+    };
+
+    const auto& cu = context.cu_seqlens;
+    if (in.q.defined()) {
+      in.q = activate(in.q, q_conv_, conv ? &state[1] : nullptr, c_.qk_activation, cu);
+      in.q = normalise(shaped(in.q, {H, K}));
     }
+    in.k = activate(in.k, k_conv_, conv ? &state[2] : nullptr, c_.qk_activation, cu);
+    in.k = normalise(shaped(in.k, {N, H, K}));
+    in.v = activate(in.v, v_conv_, conv ? &state[3] : nullptr, c_.v_activation, cu);
+    in.v = shaped(in.v, {N, H, c_.value()});
+    if (c_.beta) in.beta = shaped(torch::sigmoid(in.beta), {N, H});
+    if (!c_.beta)
+      in.beta =
+          shaped(torch::ones({in.k.numel() / K}, in.k.options().requires_grad(false)), {N, H});
+    if (c_.negative()) in.beta = 2 * in.beta;
+    // The logarithm of a gate near 1 needs more digits than bfloat16 has.
+    if (c_.forget_gate)
+      in.log_gate =
+          -A_log_.exp() * torch::softplus(in.log_gate.to(A_log_.scalar_type()) + dt_bias_);
+    if (late) look_up(in, x.token);
     if (context.observe) {
       context.observe("k", in.k);
       context.observe("v", in.v);
@@ -110,6 +129,30 @@ class DeltaProduct final : public Mixer {
       if (c_.forget_gate) context.observe("log_gate", in.log_gate);
     }
     return in;
+  }
+
+  // Every product with x, at all positions; q and the gate only where they are wanted there.
+  Inputs project(const Rows& x, bool everywhere) const {
+    Inputs in;
+    std::vector<Tensor> weights;
+    std::vector<Tensor*> to;
+    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection) {
+      if (projection) weights.push_back(projection->weight), to.push_back(&y);
+    };
+    if (everywhere) want(in.q, q_proj_), want(in.gate, g_proj_);
+    want(in.k, k_proj_), want(in.v, v_proj_), want(in.beta, b_proj_), want(in.log_gate, a_proj_);
+    const auto products = ops::linears(x.x, std::move(weights));
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = products[i];
+    return in;
+  }
+
+  static void look_up(Inputs& in, const Tensor& token) {
+    std::vector<Tensor> tables;
+    std::vector<Tensor*> to;
+    for (Tensor* y : {&in.q, &in.gate, &in.k, &in.v, &in.beta, &in.log_gate})
+      if (y->defined()) tables.push_back(*y), to.push_back(y);
+    const auto rows = ops::take(tables, token);
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = rows[i];
   }
 
   ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
@@ -126,30 +169,29 @@ class DeltaProduct final : public Mixer {
     return out;
   }
 
-  Tensor whole(const Rows& x, const Inputs& in, State& state, const Context& context) const {
-    const Tensor q = activate(x.through(*q_proj_), q_conv_, c_.conv > 0 ? &state[1] : nullptr,
-                              c_.qk_activation, context.cu_seqlens);
+  Tensor whole(const Inputs& in, State& state, const Context& context) const {
     // The op chooses its own precision: autocast would round the state inside it.
-    const auto o = [&, heads = normalise(q.view({x.batch(), x.length(), c_.heads, c_.key_dim}))] {
+    const auto o = [&] {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return recur(heads, in, state, context).o;
+      return recur(in.q, in, state, context).o;
     }();
-    return output(o, c_.output_gate ? x.through(*g_proj_) : Tensor());
+    return output(o, in.gate);
   }
 
   // The state alone runs over the sequence; it is read once, at the end.
   Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
     const int64_t H = c_.heads, K = c_.key_dim;
-    const Tensor pick = context.last_rows(x.batch(), x.length(), 1);  // [S,1]
-    const Tensor q = normalise(last_query(x, state, context).view({-1, H, 1, K}));
+    const Tensor q = normalise(last_query(x, state, context).view({-1, H, K}));
     const Tensor o = [&] {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
-      const Tensor wide = q.to(S.scalar_type()).matmul(S) / std::sqrt(double(K));
-      return wide.transpose(1, 2).to(in.v.scalar_type());  // [S,1,H,V]
+      return ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K)))
+          .to(in.v.scalar_type());
     }();
-    const Tensor y = output(o, c_.output_gate ? x.through(*g_proj_, pick) : Tensor());
-    return context.cu_seqlens.defined() ? y.transpose(0, 1) : y;
+    Tensor gate;
+    if (c_.output_gate)
+      gate = x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1).squeeze(1));
+    return output(o, gate).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
   }
 
   Tensor last_query(const Rows& x, State& state, const Context& context) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include "ops/linears.h"
 #include "ops/torch.h"
 
 // The small modules that mixers and models are made of. Their weights are unset until somebody
@@ -13,7 +14,7 @@ class Linear : public torch::nn::Module {
   Linear(int64_t in, int64_t out) {
     weight = register_parameter("weight", torch::empty({out, in}));
   }
-  Tensor forward(const Tensor& x) const { return torch::linear(x, weight); }
+  Tensor forward(const Tensor& x) const { return ops::linear(x, weight); }
   Tensor weight;  // [out,in]
 };
 
