@@ -67,15 +67,13 @@ class DeltaProduct final : public Mixer {
     return register_module(name, std::make_shared<Module>(sizes...));
   }
 
-  // The convolution, where there is one, has the SiLU inside.
-  Tensor activate(Tensor y, const std::shared_ptr<ShortConv>& conv, Tensor* state,
-                  const std::string& activation, const Tensor& cu_seqlens) const {
-    const bool silu = activation == "silu";
-    if (conv)
-      y = conv->forward(y, *state, silu, cu_seqlens);
-    else if (silu)
-      y = torch::silu(y);
-    return after(y, activation);
+  // The convolution has the SiLU inside.
+  static Tensor convolve(const Tensor& y, const ShortConv& conv, Tensor& state,
+                         const std::string& activation, const Tensor& cu_seqlens) {
+    return after(conv.forward(y, state, activation == "silu", cu_seqlens), activation);
+  }
+  static Tensor activate(const Tensor& y, const std::string& activation) {
+    return activation == "silu" ? torch::silu(y) : after(y, activation);
   }
   static Tensor after(const Tensor& y, const std::string& activation) {
     if (activation == "relu") return torch::relu(y);
@@ -91,37 +89,33 @@ class DeltaProduct final : public Mixer {
   // Without a convolution every input is a function of the token alone where x is: the table is
   // then looked up at the very end.
   Inputs inputs(const Rows& x, State& state, const Context& context) const {
-    const bool conv = c_.conv > 0, late = x.token.defined() && !conv;
+    const bool conv = c_.conv > 0;
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
     Inputs in = project(x, !context.last_only);
     if (x.token.defined() && conv) look_up(in, x.token);
-    std::vector<int64_t> rows = {x.batch(), x.length()};
-    if (late) rows = {x.x.size(0)};
-    const auto shaped = [&](const Tensor& y, std::initializer_list<int64_t> one) {
-      std::vector<int64_t> shape = rows;
-      shape.insert(shape.end(), one);
-      return y.view(shape);
-    };
-
-    const auto& cu = context.cu_seqlens;
-    if (in.q.defined()) {
-      in.q = activate(in.q, q_conv_, conv ? &state[1] : nullptr, c_.qk_activation, cu);
-      in.q = normalise(shaped(in.q, {H, K}));
+    if (conv) {
+      const auto& cu = context.cu_seqlens;
+      const int64_t B = x.batch(), T = x.length();
+      if (in.q.defined())
+        in.q = convolve(in.q, *q_conv_, state[1], c_.qk_activation, cu).view({B, T, H, K});
+      in.k = convolve(in.k, *k_conv_, state[2], c_.qk_activation, cu).view({B, T, N, H, K});
+      in.v = convolve(in.v, *v_conv_, state[3], c_.v_activation, cu).view({B, T, N, H, c_.value()});
+    } else {
+      if (in.q.defined()) in.q = activate(in.q, c_.qk_activation);
+      in.k = activate(in.k, c_.qk_activation);
+      in.v = activate(in.v, c_.v_activation);
     }
-    in.k = activate(in.k, k_conv_, conv ? &state[2] : nullptr, c_.qk_activation, cu);
-    in.k = normalise(shaped(in.k, {N, H, K}));
-    in.v = activate(in.v, v_conv_, conv ? &state[3] : nullptr, c_.v_activation, cu);
-    in.v = shaped(in.v, {N, H, c_.value()});
-    if (c_.beta) in.beta = shaped(torch::sigmoid(in.beta), {N, H});
-    if (!c_.beta)
-      in.beta =
-          shaped(torch::ones({in.k.numel() / K}, in.k.options().requires_grad(false)), {N, H});
-    if (c_.negative()) in.beta = 2 * in.beta;
+    if (in.q.defined()) in.q = normalise(in.q);
+    in.k = normalise(in.k);
+    const double largest = c_.negative() ? 2 : 1;
+    in.beta = c_.beta ? scaled_sigmoid(in.beta, largest)
+                      : torch::full(in.k.sizes().slice(0, in.k.dim() - 1), largest,
+                                    in.k.options().requires_grad(false));
     // The logarithm of a gate near 1 needs more digits than bfloat16 has.
     if (c_.forget_gate)
       in.log_gate =
           -A_log_.exp() * torch::softplus(in.log_gate.to(A_log_.scalar_type()) + dt_bias_);
-    if (late) look_up(in, x.token);
+    if (x.token.defined() && !conv) look_up(in, x.token);
     if (context.observe) {
       context.observe("k", in.k);
       context.observe("v", in.v);
@@ -131,17 +125,29 @@ class DeltaProduct final : public Mixer {
     return in;
   }
 
-  // Every product with x, at all positions; q and the gate only where they are wanted there.
+  // Every product with x, at all positions; q and the gate only where they are wanted there. What
+  // a convolution reads keeps its channels in one dimension.
   Inputs project(const Rows& x, bool everywhere) const {
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
     Inputs in;
     std::vector<Tensor> weights;
     std::vector<Tensor*> to;
-    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection) {
-      if (projection) weights.push_back(projection->weight), to.push_back(&y);
+    ops::Shapes shapes;
+    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection, bool flat,
+                          std::initializer_list<int64_t> divided) {
+      if (!projection) return;
+      weights.push_back(projection->weight), to.push_back(&y);
+      shapes.push_back(x.x.sizes().vec());
+      shapes.back().back() = projection->weight.size(0);
+      if (flat) return;
+      shapes.back().pop_back();
+      shapes.back().insert(shapes.back().end(), divided);
     };
-    if (everywhere) want(in.q, q_proj_), want(in.gate, g_proj_);
-    want(in.k, k_proj_), want(in.v, v_proj_), want(in.beta, b_proj_), want(in.log_gate, a_proj_);
-    const auto products = ops::linears(x.x, std::move(weights));
+    const bool conv = c_.conv > 0;
+    if (everywhere) want(in.q, q_proj_, conv, {H, K}), want(in.gate, g_proj_, true, {});
+    want(in.k, k_proj_, conv, {N, H, K}), want(in.v, v_proj_, conv, {N, H, V});
+    want(in.beta, b_proj_, false, {N, H}), want(in.log_gate, a_proj_, true, {});
+    const auto products = ops::linears(x.x, std::move(weights), shapes);
     for (size_t i = 0; i < to.size(); ++i) *to[i] = products[i];
     return in;
   }
@@ -196,8 +202,8 @@ class DeltaProduct final : public Mixer {
 
   Tensor last_query(const Rows& x, State& state, const Context& context) const {
     if (!q_conv_)
-      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)), nullptr,
-                      nullptr, c_.qk_activation, {});
+      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)),
+                      c_.qk_activation);
     const int64_t W = c_.conv;
     const Tensor pick = context.last_rows(x.batch(), x.length(), W);
     Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
@@ -214,9 +220,12 @@ class DeltaProduct final : public Mixer {
 
   // o [..,H,V], gate [..,H*V] or undefined
   Tensor output(const Tensor& o, const Tensor& gate) const {
-    Tensor y = o_norm_->forward(o).flatten(-2);
-    if (gate.defined()) y = ops::swiglu(gate, y);
-    return o_proj_->forward(y);
+    Tensor y = o_norm_->forward(o);
+    std::vector<int64_t> shape = o.sizes().vec();
+    shape.pop_back();
+    if (gate.defined()) y = ops::swiglu(gate, y.view(gate.sizes()));
+    shape.back() = o_proj_->weight.size(0);
+    return ops::linears(y, {o_proj_->weight}, {shape})[0];
   }
 
   DeltaProductConfig c_;

@@ -18,6 +18,9 @@ class Linear : public torch::nn::Module {
   Tensor weight;  // [out,in]
 };
 
+// scale * sigmoid(x), as one node of the graph.
+Tensor scaled_sigmoid(const Tensor& x, double scale);
+
 // Holds the gain of a root-mean-square norm.
 class RmsNorm : public torch::nn::Module {
  public:

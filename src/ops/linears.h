@@ -11,4 +11,10 @@ namespace lrnn::ops {
 std::vector<torch::Tensor> linears(const torch::Tensor& x, std::vector<torch::Tensor> weights);
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight);
 
+// The same with results of the given shapes, which a view of each would have cost a node; x is read
+// as rows of D, however its last dimensions are divided.
+using Shapes = std::vector<std::vector<int64_t>>;
+std::vector<torch::Tensor> linears(const torch::Tensor& x, std::vector<torch::Tensor> weights,
+                                   const Shapes& shapes);
+
 }  // namespace lrnn::ops
