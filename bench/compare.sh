@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build} threads=${2:-2}
 python=
-for candidate in ${LRNN_PYTHON:-} "$(cat "$build/torch.path" 2>/dev/null)/../../../../bin/python3" python3; do
+for candidate in ${LRNN_PYTHON:-} "$(sed -n "s/^LRNN_TORCH:[A-Z]*=//p" "$build/CMakeCache.txt" 2>/dev/null)/../../../../bin/python3" python3; do
   if "$candidate" -c 'import torch; assert torch.__version__.startswith("2.11")' 2>/dev/null; then
     python=$candidate
     break

@@ -5,6 +5,7 @@
 #include "ops/torch.h"
 
 #include "experiments/run.h"
+#include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
 
@@ -86,4 +87,11 @@ BENCHMARK(gemms)->Name("step/gemms")->Unit(benchmark::kMillisecond)->UseRealTime
 
 }  // namespace
 }  // namespace lrnn
-BENCHMARK_MAIN();
+
+int main(int argc, char** argv) {
+  lrnn::training::reuse_memory();  // as the program does
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  benchmark::RunSpecifiedBenchmarks();
+}
+

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "training/memory.h"
 
 namespace {
 
@@ -35,6 +36,7 @@ int finish(int code) {
 // The only catch in the program: one sentence for people, an exit code for scripts.
 int main(int argc, char** argv) try {
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its progress any more
+  lrnn::training::reuse_memory();
   return finish(lrnn::cli::run({argv + 1, argv + argc}));
 } catch (const lrnn::Error& e) {
   return explain(e.what(), e.hint());

@@ -4,7 +4,10 @@
 
 #include "mixers/initial.h"
 #include "ops/delta_product.h"
+#include "ops/linears.h"
 #include "ops/pointwise.h"
+#include "ops/read_state.h"
+#include "ops/take.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -40,7 +43,7 @@ class DeltaProduct final : public Mixer {
     check(state.size() == (c_.conv > 0 ? 4u : 1u), "delta_product: the state has ", state.size(),
           " tensors, not ", c_.conv > 0 ? 4 : 1);
     const Inputs in = inputs(x, state, context);
-    return context.last_only ? last(x, in, state, context) : whole(x, in, state, context);
+    return context.last_only ? last(x, in, state, context) : whole(in, state, context);
   }
 
   void initialise(const Init& init) override;
@@ -54,9 +57,9 @@ class DeltaProduct final : public Mixer {
   }
 
  private:
-  // What acts on the state. q is separate: it is read at fewer places when only the end is wanted.
+  // What acts on the state and, unless only the end is wanted, what reads it.
   struct Inputs {
-    Tensor k, v, beta, log_gate;
+    Tensor q, gate, k, v, beta, log_gate;
   };
 
   template <class Module, class... Sizes>
@@ -64,15 +67,13 @@ class DeltaProduct final : public Mixer {
     return register_module(name, std::make_shared<Module>(sizes...));
   }
 
-  // The convolution, where there is one, has the SiLU inside.
-  Tensor activate(Tensor y, const std::shared_ptr<ShortConv>& conv, Tensor* state,
-                  const std::string& activation, const Tensor& cu_seqlens) const {
-    const bool silu = activation == "silu";
-    if (conv)
-      y = conv->forward(y, *state, silu, cu_seqlens);
-    else if (silu)
-      y = torch::silu(y);
-    return after(y, activation);
+  // The convolution has the SiLU inside.
+  static Tensor convolve(const Tensor& y, const ShortConv& conv, Tensor& state,
+                         const std::string& activation, const Tensor& cu_seqlens) {
+    return after(conv.forward(y, state, activation == "silu", cu_seqlens), activation);
+  }
+  static Tensor activate(const Tensor& y, const std::string& activation) {
+    return activation == "silu" ? torch::silu(y) : after(y, activation);
   }
   static Tensor after(const Tensor& y, const std::string& activation) {
     if (activation == "relu") return torch::relu(y);
@@ -85,24 +86,36 @@ class DeltaProduct final : public Mixer {
     return y;
   }
 
+  // Without a convolution every input is a function of the token alone where x is: the table is
+  // then looked up at the very end.
   Inputs inputs(const Rows& x, State& state, const Context& context) const {
-    const int64_t B = x.batch(), T = x.length(), N = c_.householders, H = c_.heads;
     const bool conv = c_.conv > 0;
-    Inputs in;
-    in.k = activate(x.through(*k_proj_), k_conv_, conv ? &state[2] : nullptr, c_.qk_activation,
-                    context.cu_seqlens);
-    in.k = normalise(in.k.view({B, T, N, H, c_.key_dim}));
-    in.v = activate(x.through(*v_proj_), v_conv_, conv ? &state[3] : nullptr, c_.v_activation,
-                    context.cu_seqlens)
-               .view({B, T, N, H, c_.value()});
-    in.beta = c_.beta ? torch::sigmoid(x.through(*b_proj_)).view({B, T, N, H})
-                      : torch::ones({B, T, N, H}, in.k.options().requires_grad(false));
-    if (c_.negative()) in.beta = 2 * in.beta;
-    if (c_.forget_gate) {
-      // The logarithm of a gate near 1 needs more digits than bfloat16 has.
-      const Tensor a = x.through(*a_proj_).to(A_log_.scalar_type());
-      in.log_gate = -A_log_.exp() * torch::softplus(a + dt_bias_);
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
+    Inputs in = project(x, !context.last_only);
+    if (x.token.defined() && conv) look_up(in, x.token);
+    if (conv) {
+      const auto& cu = context.cu_seqlens;
+      const int64_t B = x.batch(), T = x.length();
+      if (in.q.defined())
+        in.q = convolve(in.q, *q_conv_, state[1], c_.qk_activation, cu).view({B, T, H, K});
+      in.k = convolve(in.k, *k_conv_, state[2], c_.qk_activation, cu).view({B, T, N, H, K});
+      in.v = convolve(in.v, *v_conv_, state[3], c_.v_activation, cu).view({B, T, N, H, c_.value()});
+    } else {
+      if (in.q.defined()) in.q = activate(in.q, c_.qk_activation);
+      in.k = activate(in.k, c_.qk_activation);
+      in.v = activate(in.v, c_.v_activation);
     }
+    if (in.q.defined()) in.q = normalise(in.q);
+    in.k = normalise(in.k);
+    const double largest = c_.negative() ? 2 : 1;
+    in.beta = c_.beta ? scaled_sigmoid(in.beta, largest)
+                      : torch::full(in.k.sizes().slice(0, in.k.dim() - 1), largest,
+                                    in.k.options().requires_grad(false));
+    // The logarithm of a gate near 1 needs more digits than bfloat16 has.
+    if (c_.forget_gate)
+      in.log_gate =
+          -A_log_.exp() * torch::softplus(in.log_gate.to(A_log_.scalar_type()) + dt_bias_);
+    if (x.token.defined() && !conv) look_up(in, x.token);
     if (context.observe) {
       context.observe("k", in.k);
       context.observe("v", in.v);
@@ -110,6 +123,42 @@ class DeltaProduct final : public Mixer {
       if (c_.forget_gate) context.observe("log_gate", in.log_gate);
     }
     return in;
+  }
+
+  // Every product with x, at all positions; q and the gate only where they are wanted there. What
+  // a convolution reads keeps its channels in one dimension.
+  Inputs project(const Rows& x, bool everywhere) const {
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
+    Inputs in;
+    std::vector<Tensor> weights;
+    std::vector<Tensor*> to;
+    ops::Shapes shapes;
+    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection, bool flat,
+                          std::initializer_list<int64_t> divided) {
+      if (!projection) return;
+      weights.push_back(projection->weight), to.push_back(&y);
+      shapes.push_back(x.x.sizes().vec());
+      shapes.back().back() = projection->weight.size(0);
+      if (flat) return;
+      shapes.back().pop_back();
+      shapes.back().insert(shapes.back().end(), divided);
+    };
+    const bool conv = c_.conv > 0;
+    if (everywhere) want(in.q, q_proj_, conv, {H, K}), want(in.gate, g_proj_, true, {});
+    want(in.k, k_proj_, conv, {N, H, K}), want(in.v, v_proj_, conv, {N, H, V});
+    want(in.beta, b_proj_, false, {N, H}), want(in.log_gate, a_proj_, true, {});
+    const auto products = ops::linears(x.x, std::move(weights), shapes);
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = products[i];
+    return in;
+  }
+
+  static void look_up(Inputs& in, const Tensor& token) {
+    std::vector<Tensor> tables;
+    std::vector<Tensor*> to;
+    for (Tensor* y : {&in.q, &in.gate, &in.k, &in.v, &in.beta, &in.log_gate})
+      if (y->defined()) tables.push_back(*y), to.push_back(y);
+    const auto rows = ops::take(tables, token);
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = rows[i];
   }
 
   ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
@@ -126,36 +175,35 @@ class DeltaProduct final : public Mixer {
     return out;
   }
 
-  Tensor whole(const Rows& x, const Inputs& in, State& state, const Context& context) const {
-    const Tensor q = activate(x.through(*q_proj_), q_conv_, c_.conv > 0 ? &state[1] : nullptr,
-                              c_.qk_activation, context.cu_seqlens);
+  Tensor whole(const Inputs& in, State& state, const Context& context) const {
     // The op chooses its own precision: autocast would round the state inside it.
-    const auto o = [&, heads = normalise(q.view({x.batch(), x.length(), c_.heads, c_.key_dim}))] {
+    const auto o = [&] {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return recur(heads, in, state, context).o;
+      return recur(in.q, in, state, context).o;
     }();
-    return output(o, c_.output_gate ? x.through(*g_proj_) : Tensor());
+    return output(o, in.gate);
   }
 
   // The state alone runs over the sequence; it is read once, at the end.
   Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
     const int64_t H = c_.heads, K = c_.key_dim;
-    const Tensor pick = context.last_rows(x.batch(), x.length(), 1);  // [S,1]
-    const Tensor q = normalise(last_query(x, state, context).view({-1, H, 1, K}));
+    const Tensor q = normalise(last_query(x, state, context).view({-1, H, K}));
     const Tensor o = [&] {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
-      const Tensor wide = q.to(S.scalar_type()).matmul(S) / std::sqrt(double(K));
-      return wide.transpose(1, 2).to(in.v.scalar_type());  // [S,1,H,V]
+      return ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K)))
+          .to(in.v.scalar_type());
     }();
-    const Tensor y = output(o, c_.output_gate ? x.through(*g_proj_, pick) : Tensor());
-    return context.cu_seqlens.defined() ? y.transpose(0, 1) : y;
+    Tensor gate;
+    if (c_.output_gate)
+      gate = x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1).squeeze(1));
+    return output(o, gate).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
   }
 
   Tensor last_query(const Rows& x, State& state, const Context& context) const {
     if (!q_conv_)
-      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)), nullptr,
-                      nullptr, c_.qk_activation, {});
+      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)),
+                      c_.qk_activation);
     const int64_t W = c_.conv;
     const Tensor pick = context.last_rows(x.batch(), x.length(), W);
     Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
@@ -172,9 +220,12 @@ class DeltaProduct final : public Mixer {
 
   // o [..,H,V], gate [..,H*V] or undefined
   Tensor output(const Tensor& o, const Tensor& gate) const {
-    Tensor y = o_norm_->forward(o).flatten(-2);
-    if (gate.defined()) y = ops::swiglu(gate, y);
-    return o_proj_->forward(y);
+    Tensor y = o_norm_->forward(o);
+    std::vector<int64_t> shape = o.sizes().vec();
+    shape.pop_back();
+    if (gate.defined()) y = ops::swiglu(gate, y.view(gate.sizes()));
+    shape.back() = o_proj_->weight.size(0);
+    return ops::linears(y, {o_proj_->weight}, {shape})[0];
   }
 
   DeltaProductConfig c_;

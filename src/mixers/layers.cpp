@@ -1,9 +1,39 @@
 #include "mixers/layers.h"
 
+#include "base/error.h"
+#include "ops/node.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
 
 namespace lrnn::mixers {
+namespace {
+
+struct ScaledSigmoidBackward final : torch::autograd::Node {
+  Tensor y;  // of the sigmoid alone
+  double scale = 1;
+  std::string name() const override { return "ScaledSigmoidBackward"; }
+  void release_variables() override { y.reset(); }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& grad) override {
+    check(!at::GradMode::is_enabled(),
+          "[scaled_sigmoid] has no second derivative; call backward without create_graph");
+    if (!grad[0].defined()) return {Tensor()};
+    return {ops::below_autograd([&] { return at::sigmoid_backward(grad[0], y).mul_(scale); })};
+  }
+};
+
+}  // namespace
+
+Tensor scaled_sigmoid(const Tensor& x, double scale) {
+  if (scale == 1) return torch::sigmoid(x);
+  const auto node = ops::make_node<ScaledSigmoidBackward>(x);
+  Tensor out = ops::below_autograd([&] {
+    const Tensor y = at::sigmoid(x);
+    if (node) node->y = y, node->scale = scale;
+    return y * scale;
+  });
+  if (node) torch::autograd::set_history(out, node);
+  return out;
+}
 
 Tensor RmsNorm::forward(const Tensor& x) const { return ops::rms_norm(x, weight, eps_); }
 

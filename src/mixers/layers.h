@@ -1,4 +1,5 @@
 #pragma once
+#include "ops/linears.h"
 #include "ops/torch.h"
 
 // The small modules that mixers and models are made of. Their weights are unset until somebody
@@ -13,9 +14,12 @@ class Linear : public torch::nn::Module {
   Linear(int64_t in, int64_t out) {
     weight = register_parameter("weight", torch::empty({out, in}));
   }
-  Tensor forward(const Tensor& x) const { return torch::linear(x, weight); }
+  Tensor forward(const Tensor& x) const { return ops::linear(x, weight); }
   Tensor weight;  // [out,in]
 };
+
+// scale * sigmoid(x), as one node of the graph.
+Tensor scaled_sigmoid(const Tensor& x, double scale);
 
 // Holds the gain of a root-mean-square norm.
 class RmsNorm : public torch::nn::Module {

@@ -11,7 +11,8 @@ SwiGlu::SwiGlu(int64_t width, int64_t hidden) {
 }
 
 Tensor SwiGlu::forward(const Tensor& x) const {
-  return down_->forward(ops::swiglu(gate_->forward(x), up_->forward(x)));
+  const auto both = ops::linears(x, {gate_->weight, up_->weight});
+  return down_->forward(ops::swiglu(both[0], both[1]));
 }
 
 int64_t hidden_units(const MlpConfig& config, int64_t width) {

@@ -128,7 +128,7 @@ Tensor Model::forward(const Tensor& tokens, State& state, const Context& context
   check_input(tokens, context, state, impl_->trunk->blocks().size());
   state.resize(impl_->trunk->blocks().size());
   const Tensor x = impl_->trunk->forward(tokens, state, context);
-  return impl_->head ? impl_->head->forward(x) : torch::linear(x, impl_->trunk->embedding());
+  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->embedding());
 }
 
 int64_t Model::state_size() const {

@@ -17,9 +17,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
+// `name` belongs to the function type: looking it up at every call would cost more than the call.
 template <class Function, class... Args>
 auto call(const char* name, const torch::Device& device, const Args&... args) {
-  const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
   try {
     return op.call(args...);
   } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows

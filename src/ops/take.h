@@ -1,0 +1,14 @@
+#pragma once
+#include <torch/types.h>
+
+#include <vector>
+
+namespace lrnn::ops {
+
+// The rows `index` (int64, any shape; a negative one is a row of zeros) of each of the tables
+// [rows,..]: index's shape + [..] each. The gradient adds up the rows in their order, whatever the
+// number of threads. One node of the graph for all tables.
+std::vector<torch::Tensor> take(const std::vector<torch::Tensor>& tables,
+                                const torch::Tensor& index);
+
+}  // namespace lrnn::ops

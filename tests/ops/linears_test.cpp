@@ -1,0 +1,153 @@
+#include "ops/linears.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "ops/read_state.h"
+#include "ops/take.h"
+#include "ops/torch.h"
+#include "tests/close.h"
+
+namespace lrnn::ops {
+namespace {
+
+using torch::Tensor;
+using Tensors = std::vector<Tensor>;
+
+// The results and, for fixed random weights of every result, the gradients of the inputs.
+template <class F> Tensors values_and_gradients(const Tensors& inputs, F&& f) {
+  Tensors leaves;
+  for (const auto& x : inputs) leaves.push_back(x.detach().clone().requires_grad_());
+  Tensors out = f(leaves);
+  torch::manual_seed(7);
+  Tensor loss = torch::zeros({}, out[0].options().dtype(torch::kFloat64));
+  for (const auto& y : out)
+    loss = loss + (y.to(torch::kFloat64) * torch::randn(y.sizes(), torch::kFloat64)).sum();
+  const auto grads = torch::autograd::grad({loss}, leaves);
+  for (auto& y : out) y = y.detach();
+  out.insert(out.end(), grads.begin(), grads.end());
+  return out;
+}
+
+void expect_same(const Tensors& got, const Tensors& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].sizes(), want[i].sizes());
+    EXPECT_CLOSE_TO("tensor", got[i], want[i], tolerance);
+  }
+}
+
+Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); }
+
+TEST(Linears, AreTorchsOneByOne) {
+  torch::manual_seed(0);
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{5, 6}, {2, 7, 6}, {1, 3, 2, 6}, {0, 6}}) {
+    const Tensors inputs = {random(shape), random({4, 6}), random({1, 6}), random({9, 6})};
+    expect_same(values_and_gradients(inputs,
+                                     [](const Tensors& in) {
+                                       return linears(in[0], {in[1], in[2], in[3]});
+                                     }),
+                values_and_gradients(inputs,
+                                     [](const Tensors& in) {
+                                       return Tensors{torch::linear(in[0], in[1]),
+                                                      torch::linear(in[0], in[2]),
+                                                      torch::linear(in[0], in[3])};
+                                     }),
+                1e-12);
+  }
+}
+
+TEST(Linears, RowsNeedNotBeContiguous) {
+  torch::manual_seed(1);
+  const Tensors inputs = {random({3, 6, 4}), random({5, 6})};
+  expect_same(values_and_gradients(inputs,
+                                   [](const Tensors& in) {
+                                     return Tensors{ops::linear(in[0].transpose(1, 2), in[1])};
+                                   }),
+              values_and_gradients(inputs,
+                                   [](const Tensors& in) {
+                                     return Tensors{torch::linear(in[0].transpose(1, 2), in[1])};
+                                   }),
+              1e-12);
+}
+
+// A result that nobody used, and an input that wants no gradient.
+TEST(Linears, OnlyWhatIsAskedFor) {
+  const Tensor x = random({3, 4}), w = random({2, 4}).requires_grad_(),
+               unused = random({5, 4}).requires_grad_();
+  linears(x, {w, unused})[0].sum().backward();
+  EXPECT_CLOSE_TO("dw", w.grad(), x.sum(0).expand({2, 4}), 1e-12);
+  EXPECT_FALSE(unused.grad().defined());
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Linears, HaveASecondDerivative) {
+  const Tensor x = random({3, 4}).requires_grad_(), w = random({2, 4}).requires_grad_();
+  const auto twice = [&](const Tensor& y) {
+    const auto g = torch::autograd::grad({y.pow(3).sum()}, {x}, {}, true, true);
+    return torch::autograd::grad({g[0].pow(2).sum()}, {w})[0];
+  };
+  EXPECT_CLOSE_TO("d2", twice(ops::linear(x, w)), twice(torch::linear(x, w)), 1e-12);
+}
+
+Tensor rows_of(const Tensor& table, const Tensor& index) {
+  const Tensor rows = table.index_select(0, index.flatten().clamp_min(0));
+  auto mask = (index.flatten() < 0).view(std::vector<int64_t>(1, -1));
+  for (int64_t i = 1; i < table.dim(); ++i) mask = mask.unsqueeze(-1);
+  auto shape = index.sizes().vec();
+  for (int64_t i = 1; i < table.dim(); ++i) shape.push_back(table.size(i));
+  return rows.masked_fill(mask, 0).view(shape);
+}
+
+TEST(Take, IsIndexSelectWithZerosForNegativeRows) {
+  torch::manual_seed(2);
+  const Tensor index = torch::randint(-1, 5, {3, 40}, torch::kInt64);
+  const Tensors tables = {random({5, 7}), random({5, 2, 65}), random({5})};
+  expect_same(
+      values_and_gradients(tables, [&](const Tensors& in) { return take(in, index); }),
+      values_and_gradients(
+          tables,
+          [&](const Tensors& in) {
+            return Tensors{rows_of(in[0], index), rows_of(in[1], index), rows_of(in[2], index)};
+          }),
+      1e-12);
+}
+
+TEST(Take, SameBitsOnAnyNumberOfThreads) {
+  torch::manual_seed(3);
+  const Tensor index = torch::randint(0, 3, {6000}, torch::kInt64);
+  const Tensors table = {torch::randn({3, 200})};
+  const int before = at::get_num_threads();
+  const auto run = [&](int threads) {
+    at::set_num_threads(threads);
+    return values_and_gradients(table, [&](const Tensors& in) { return take(in, index); });
+  };
+  const auto one = run(1), two = run(2), three = run(3);
+  at::set_num_threads(before);
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_TRUE(torch::equal(one[i], two[i]));
+    EXPECT_TRUE(torch::equal(one[i], three[i]));
+  }
+}
+
+TEST(Take, RefusesRowsThatAreNotThere) {
+  EXPECT_THROW(ops::take({random({2, 3})}, torch::tensor({0, 2}, torch::kInt64)), Error);
+  EXPECT_THROW(ops::take({random({2, 3})}, torch::tensor({0, 1}, torch::kInt32)), Error);
+}
+
+TEST(ReadState, IsTheProduct) {
+  torch::manual_seed(4);
+  const Tensors inputs = {random({3, 2, 4}), random({3, 2, 4, 5})};
+  expect_same(
+      values_and_gradients(
+          inputs, [](const Tensors& in) { return Tensors{read_state(in[0], in[1], 0.3)}; }),
+      values_and_gradients(inputs,
+                           [](const Tensors& in) {
+                             return Tensors{0.3 * torch::einsum("nhk,nhkv->nhv", {in[0], in[1]})};
+                           }),
+      1e-12);
+}
+
+}  // namespace
+}  // namespace lrnn::ops
