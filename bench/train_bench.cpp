@@ -2,9 +2,9 @@
 // the demo's model, and the matrix products the first cannot do without. Run from the repository
 // root.
 #include <benchmark/benchmark.h>
-#include "ops/torch.h"
 
 #include "experiments/run.h"
+#include "ops/torch.h"
 #include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
@@ -94,4 +94,3 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();
 }
-

@@ -134,7 +134,7 @@ else
   if [ -z "$torch" ]; then
     other=$(python3 -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null || true)
     [ -z "$other" ] || say "python3 has torch $other, but $torch_pin is needed; leaving it alone"
-    install_torch "$(has_gpu && echo full || echo slim)"
+    install_torch "$({ [ $want_python = yes ] || has_gpu; } && echo full || echo slim)"
     torch=$(torch_of .venv/bin/python3)
   fi
   [ -n "$torch" ] || stop "LibTorch $torch_pin is not in .venv after installing it." "Remove .venv and run make again."

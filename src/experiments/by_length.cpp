@@ -39,6 +39,13 @@ std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length)
     out.back().hi = length;
     out.back().tally.right += tally.right, out.back().tally.count += tally.count;
   }
+  // One left-over length (256 after 224-255) has too few sequences for a point of its own.
+  if (by_length.size() > kFewLengths && out.size() > 1 && out.back().lo == out.back().hi) {
+    const auto last = out.back();
+    out.pop_back();
+    out.back().hi = last.hi;
+    out.back().tally.right += last.tally.right, out.back().tally.count += last.tally.count;
+  }
   for (auto& bin : out) std::tie(bin.low, bin.high) = interval(bin.tally);
   return out;
 }

@@ -15,7 +15,10 @@ std::vector<double> shares(const std::vector<double>& values, size_t bins) {
   size_t count = 0;
   for (const double x : values) {
     if (!std::isfinite(x)) continue;
-    const double at = (std::clamp(x, -1.0, 1.0) + 1) / 2 * static_cast<double>(bins);
+    // A float32 key has length 1 within rounding: an eigenvalue of -6e-8 is a 0, not a negative
+    // one.
+    const double rounded = std::clamp(x + 1e-6, -1.0, 1.0);
+    const double at = (rounded + 1) / 2 * static_cast<double>(bins);
     ++out[std::min(static_cast<size_t>(at), bins - 1)], ++count;
   }
   for (double& share : out) share /= static_cast<double>(std::max<size_t>(count, 1));

@@ -15,7 +15,7 @@
 namespace lrnn::training {
 namespace {
 
-constexpr size_t kLine = 64;           // a cache line, and the widest vector
+constexpr size_t kLine = 64;            // a cache line, and the widest vector
 constexpr size_t kHugePage = 2u << 20;  // one page fault instead of 512
 constexpr size_t kFloor = 64u << 20;    // kept whatever the peak
 constexpr int kNear = 2;                // a block may be this many classes larger than asked
