@@ -8,6 +8,7 @@
 #include "ops/delta_product.h"
 #include "ops/torch.h"
 #include "tests/ops/delta_product_cases.h"
+#include "training/memory.h"
 
 // The delta product on the CPU. Every shape first agrees with the definition, outputs and all
 // gradients; a disagreement ends the run. `x_definition` is the ratio per token: the definition is
@@ -150,6 +151,7 @@ void add_all() {
 }  // namespace lrnn
 
 int main(int argc, char** argv) {
+  lrnn::training::reuse_memory();  // as the program does
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   lrnn::add_all();
