@@ -117,7 +117,24 @@ template <class F, class IO> struct BackwardUnit {
     return true;
   }
 
-  template <int NV> void reverse_block(int64_t c, int64_t n) const {
+  // While token t goes by: where its gradients will be written, what the chunk before reads, and
+  // at `ahead`, if not negative, what the segment before reads first. Inlined as in forward.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t n, int64_t ahead) const {
+    for (int64_t j = 0; j < p.N; ++j) {
+      prefetch_to_write(row_of<IO>(p.dk, u, t, j), p.K);
+      prefetch_to_write(row_of<IO>(p.dv, u, t, j), p.V);
+      if (ahead < 0) continue;
+      prefetch_row(row_of<const IO>(p.k, u, ahead, j), p.K);
+      prefetch_row(error(ahead, j), p.V);
+    }
+    if (!p.q.data) return;
+    prefetch_to_write(row_of<IO>(p.dq, u, t, 0), p.K);
+    if (t < n) return;
+    prefetch_row(row_of<const IO>(p.q, u, t - n, 0), p.K);
+    prefetch_row(row_of<const IO>(p.d_o, u, t - n, 0), p.V);
+  }
+
+  template <int NV> void reverse_block(int64_t c, int64_t t0, int64_t n, int64_t ahead) const {
     constexpr int W = kLanes<F>;
     const bool has_q = p.q.data, gated = p.log_gate;
     F* const Y = oY + (has_q ? n : 0) * ldv + c;
@@ -148,6 +165,7 @@ template <class F, class IO> struct BackwardUnit {
       }
       const int64_t t = i / p.N;
       const F decay = gated ? a[t] : F(1);
+      if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, ahead < 0 ? -1 : ahead + t);
       if (i == 0)
         end(block, ldv, p.K, k, d, decay, nullptr, nullptr, nullptr, nullptr);
       else if (i % p.N == 0)
@@ -191,7 +209,7 @@ template <class F, class IO> struct BackwardUnit {
   }
 
   // One chunk of n tokens from t0 on, given the state before it and whether that is not zero.
-  void chunk(int64_t t0, int64_t n, const F* before, bool has_state) const {
+  void chunk(int64_t t0, int64_t n, const F* before, bool has_state, int64_t ahead) const {
     const int64_t steps = n * p.N, nq = p.q.data ? n : 0;
     load_writes(t0, n);
     for (int64_t t = 0; t < nq; ++t) {
@@ -209,7 +227,7 @@ template <class F, class IO> struct BackwardUnit {
       tail *= gamma[n - 1];
       for (int64_t i = 0; i < steps; ++i) tail += dot(k + i * ldk, src + i * ldk, Kp);
     }
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { reverse_block<nv()>(c, n); });
+    for_each_block<F>(p.V, [&](int64_t c, auto nv) { reverse_block<nv()>(c, t0, n, ahead); });
     write_values(t0, n);
 
     F *const X = XE, *const E = XE + nq * ldc, *const dq = out, *const er = out + nq * ldk;
@@ -260,7 +278,9 @@ template <class F, class IO> struct BackwardUnit {
     }
     for (int64_t c = chunks - 1; c >= 0; --c) {
       const int64_t t = begin + c * step, left = end - t;
-      chunk(t, left < step ? left : step, ST + c * Vp * ldk, c > 0 || has_state);
+      // The segment before begins with its first chunk, and is as long as a segment can be.
+      const int64_t ahead = begin - delta_product_segment(p.N) + (chunks - 1 - c) * step;
+      chunk(t, left < step ? left : step, ST + c * Vp * ldk, c > 0 || has_state, ahead);
     }
   }
 };

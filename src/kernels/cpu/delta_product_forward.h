@@ -12,6 +12,15 @@ template <class T> T* row_of(const Rows& rows, const Unit& u, int64_t token, int
          step * rows.step + u.head * rows.head;
 }
 
+// The rows of one head lie a token apart: too far for the processor to guess the next, and on a
+// long sequence every one would wait for memory.
+template <class T> [[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t n) {
+  for (int64_t at = 0; at < n; at += 64 / int64_t(sizeof(T))) __builtin_prefetch(row + at);
+}
+template <class T> [[gnu::always_inline]] inline void prefetch_to_write(T* row, int64_t n) {
+  for (int64_t at = 0; at < n; at += 64 / int64_t(sizeof(T))) __builtin_prefetch(row + at, 1);
+}
+
 // A sequential allocator; with a null base it only counts.
 struct Bump {
   char* base;
@@ -73,6 +82,10 @@ void copy_matrix(const F* in, int64_t in_row, int64_t rows, int64_t columns, F* 
     std::memcpy(out + i * out_row, in + i * in_row, size_t(columns) * sizeof(F));
 }
 
+// Far enough ahead for one pass over a state of 32 x 32, the quickest that matters, to hide a read
+// from memory.
+inline constexpr int64_t kPrefetchTokens = 2;
+
 template <class F, class IO> struct ForwardUnit {
   const DeltaProductForward& p;
   const Unit& u;
@@ -112,6 +125,19 @@ template <class F, class IO> struct ForwardUnit {
                                                                           next, x, q, o);
   }
 
+  // What token t needs, for the columns [c, c + n). Always inlined: GCC takes a function that only
+  // prefetches for one without effect, and drops the call.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t c, int64_t n) const {
+    for (int64_t j = 0; j < p.N; ++j) {
+      prefetch_row(row_of<const IO>(p.k, u, t, j), p.K);
+      prefetch_row(row_of<const IO>(p.v, u, t, j) + c, n);
+      if (p.error) prefetch_to_write(error(t, j) + c, n);
+    }
+    if (!p.q.data) return;
+    prefetch_row(row_of<const IO>(p.q, u, t, 0), p.K);
+    prefetch_to_write(row_of<IO>(p.o, u, t, 0) + c, n);
+  }
+
   template <int NV> void block(int64_t c) const {
     const int64_t steps = u.length * p.N, segment = delta_product_segment(p.N);
     const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
@@ -124,6 +150,7 @@ template <class F, class IO> struct ForwardUnit {
     read_pass<F, NV>(S + c, row, p.K, k, x);
     for (int64_t t = 0, m = 0; t < u.length; ++t) {
       const F a = p.log_gate ? gate(t) : F(1);
+      if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
       for (int64_t j = 0; j < p.N; ++j, ++m) {
         const bool gated = p.log_gate && j == 0, last = j == p.N - 1;
         load_block<F, NV>(row_of<const IO>(p.v, u, t, j) + c, n, e);
