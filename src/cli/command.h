@@ -23,6 +23,7 @@ Action train(CLI::App& app);
 Action eval(CLI::App& app);
 Action spectrum(CLI::App& app);
 Action show(CLI::App& app);
+Action export_model(CLI::App& app);
 Action demo(CLI::App& app);
 Action tasks(CLI::App& app);
 Action mixers(CLI::App& app);

@@ -16,6 +16,7 @@ const std::vector<Command>& commands() {
       {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
       {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},
       {"show", "a config with every key, and the model it makes", show},
+      {"export", "a run as a folder that fla and transformers load", export_model},
       {"tasks", "list the tasks, or print samples of one", tasks},
       {"mixers", "list the mixers with their keys", mixers},
       {"doctor", "check this machine and every op on it", doctor},
