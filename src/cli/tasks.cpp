@@ -2,6 +2,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/tasks_export.h"
 #include "tasks/task.h"
 
 namespace lrnn::cli {
@@ -60,7 +61,11 @@ Action tasks(CLI::App& app) {
   show->add_flag("--json", a->json,
                  "one JSON object per line: input, target (-1: no loss), length");
   show->footer("Example:\n  lrnn tasks show parity train.length=[3,10] --seed 1 --count 3");
-  return [a, show] { return show->parsed() ? samples(*a) : list(a->json_list); };
+  const Action exporting = add_tasks_export(app);
+  return [a, show, exporting] {
+    if (const int code = exporting(); code >= 0) return code;
+    return show->parsed() ? samples(*a) : list(a->json_list);
+  };
 }
 
 }  // namespace lrnn::cli

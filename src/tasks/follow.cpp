@@ -4,26 +4,10 @@
 
 #include "tasks/keys.h"
 #include "tasks/shuffle.h"
+#include "tasks/streams.h"
 
 namespace lrnn::tasks {
 namespace {
-
-// Far apart, so that a stream plus a small number is never another stream.
-enum Stream : uint64_t {
-  kTrainStream = 0x1'0000'0000'0000,
-  kEvalStream = 0x2'0000'0000'0000,
-  kSetStream = 0x3'0000'0000'0000,    // the members of a fixed set
-  kEpochStream = 0x4'0000'0000'0000,  // their order in each epoch
-};
-
-Random stream(uint64_t seed, Split split, uint64_t index) {
-  return {seed, split == Split::kTrain ? kTrainStream : kEvalStream, index};
-}
-
-void expect_length(Range length, int64_t shortest) {
-  const std::string problem = length_problem(length, shortest);
-  check(problem.empty(), "the length of a sequence ", problem);
-}
 
 class Last final : public Task {
  public:
@@ -48,7 +32,7 @@ class Last final : public Task {
     } else {
       out.target.back() = q_.answer[static_cast<size_t>(q_.automaton.read(out.input))];
     }
-    out.length = static_cast<int64_t>(out.input.size()) + 1;
+    out.length = static_cast<int64_t>(out.input.size()) + q_.beyond;
     return out;
   }
 
@@ -67,23 +51,27 @@ class Each final : public Task {
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
     expect_length(length, 1);
-    const bool fixed = split == Split::kTrain && q_.set > 0;
-    return ask(fixed ? member(seed, index, length) : fresh(seed, split, index, length));
+    const bool train = split == Split::kTrain;
+    const auto& rows = train ? q_.train_rows : q_.eval_rows;
+    if (rows && length == this->length(split)) return ask(rows->at(seed, index));
+    return ask(train && q_.set > 0 ? member(seed, index, length)
+                                   : fresh(seed, split, index, length));
   }
 
  private:
   std::vector<int64_t> fresh(uint64_t seed, Split split, uint64_t index, Range length) const {
     Random random = stream(seed, split, index);
-    std::vector<int64_t> symbols(static_cast<size_t>(random.between(length.lo, length.hi)));
+    const int64_t n = random.between(length.lo, length.hi);
+    std::vector<int64_t> symbols(static_cast<size_t>(draws(n)));
     for (auto& x : symbols) x = draw(random);
-    return symbols;
+    return spell(std::move(symbols), n);
   }
 
   // Member j begins with the digits of a permutation of j, so no two members are equal; what does
   // not fit into 62 bits is drawn.
   std::vector<int64_t> member(uint64_t seed, uint64_t index, Range length) const {
     const auto set = static_cast<uint64_t>(q_.set);
-    const int64_t prefixes = largest_set(q_.symbols, length.lo);
+    const int64_t prefixes = largest_set(q_.symbols, draws(length.lo));
     check(q_.set <= prefixes, "there are only ", prefixes, " sequences of length ", length.lo,
           ", fewer than the fixed set of ", q_.set);
     // One stream per epoch and round of the shuffle.
@@ -91,7 +79,8 @@ class Each final : public Task {
     const uint64_t j = Shuffle(set, seed, kEpochStream + epoch)(index % set);
     auto prefix = Shuffle(static_cast<uint64_t>(prefixes), seed, kSetStream + 1)(j);
     Random random(seed, kSetStream, j);
-    std::vector<int64_t> symbols(static_cast<size_t>(random.between(length.lo, length.hi)));
+    const int64_t n = random.between(length.lo, length.hi);
+    std::vector<int64_t> symbols(static_cast<size_t>(draws(n)));
     const auto base = static_cast<uint64_t>(q_.symbols);
     auto left = static_cast<uint64_t>(prefixes);
     for (auto& x : symbols) {
@@ -99,26 +88,33 @@ class Each final : public Task {
       prefix /= base;
       left /= base;
     }
-    return symbols;
+    return spell(std::move(symbols), n);
   }
 
   int64_t draw(Random& random) const {
     return static_cast<int64_t>(random.below(static_cast<uint64_t>(q_.symbols)));
   }
 
-  Example ask(const std::vector<int64_t>& symbols) const {
-    Example out;
-    out.length = static_cast<int64_t>(symbols.size());
-    out.input.reserve(symbols.size() + 1);
-    out.target.reserve(symbols.size() + 1);
-    if (q_.bos >= 0) {
-      out.input.push_back(q_.bos);
-      out.target.push_back(q_.bos);
-    }
+  int64_t draws(int64_t length) const { return q_.draws ? q_.draws(length) : length; }
+  std::vector<int64_t> spell(std::vector<int64_t> symbols, int64_t length) const {
+    return q_.spell ? q_.spell(symbols, length) : symbols;
+  }
+  std::vector<int64_t> answers(const std::vector<int64_t>& tokens) const {
+    if (q_.answers) return q_.answers(tokens);
+    std::vector<int64_t> out;
     int64_t state = q_.start;
-    for (const int64_t x : symbols) {
-      out.input.push_back(x);
-      out.target.push_back(state = q_.step(state, x));
+    for (const int64_t x : tokens) out.push_back(state = q_.step(state, x));
+    return out;
+  }
+
+  Example ask(std::vector<int64_t> tokens) const {
+    Example out;
+    out.length = static_cast<int64_t>(tokens.size());
+    out.target = answers(tokens);
+    out.input = std::move(tokens);
+    if (q_.bos >= 0) {
+      out.input.insert(out.input.begin(), q_.bos);
+      out.target.insert(out.target.begin(), q_.bos);
     }
     return out;
   }

@@ -20,10 +20,19 @@ struct AskLast {
   std::vector<int64_t> answer;    // token id for each state; -1 where a word never ends
   int64_t answers = 2;            // how many different ones: chance is 1 in so many
   int64_t shortest = 2;
+  int64_t beyond = 1;         // what a length counts beyond the tokens: the answer
   bool train_on_all = false;  // training asks after every token that has an answer
   std::function<std::vector<int64_t>(Random&, Range)> draw;  // a word for a range of lengths
 };
 MutableTask follow(AskLast question);
+
+// Sequences that come from a file: a pure function of (seed, index) too.
+class Rows {
+ public:
+  virtual ~Rows() = default;
+  virtual int64_t count() const = 0;
+  virtual std::vector<int64_t> at(uint64_t seed, uint64_t index) const = 0;
+};
 
 // "Where is it now?" The length of an example counts the symbols, not BOS, which stands before both
 // inputs and targets. Symbols are drawn uniformly; a state's token is its number.
@@ -34,6 +43,14 @@ struct AskEach {
   int64_t bos = -1;                               // -1: none
   // Training visits this many distinct sequences, in a new order in every epoch; 0: all fresh.
   int64_t set = 0;
+
+  // When tokens are not the symbols drawn. How many symbols make a sequence of that many tokens,
+  // the tokens they make, and the answers to given tokens (which then replace `step`).
+  std::function<int64_t(int64_t)> draws;
+  std::function<std::vector<int64_t>(const std::vector<int64_t>&, int64_t)> spell;
+  std::function<std::vector<int64_t>(const std::vector<int64_t>&)> answers;
+  // Tokens from elsewhere, for sequences of the config's own lengths.
+  std::shared_ptr<const Rows> train_rows, eval_rows;
 };
 MutableTask follow(AskEach question);
 

@@ -1,56 +1,94 @@
-#include "automata/group.h"
-
-#include "tasks/follow.h"
+#include "tasks/group_file.h"
 #include "tasks/keys.h"
 
 namespace lrnn::tasks {
 namespace {
 
-struct Train {
+struct GroupTrain {
   Range length = {128, 128};
   int64_t set = 0;
+  std::string file;
+  double share = 0.99;
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "elements in a training sequence");
+    visit("length", length, "tokens in a training sequence, without BOS");
     visit("set", set, "so many distinct sequences, shuffled in every epoch; 0: always fresh ones");
+    visit("file", file, "a CSV of sequences to train on instead; see `lrnn tasks export`");
+    visit("share", share, "the part of the file's sequences that is for training");
   }
 };
 
-struct Config {
-  std::string group = "S3";
-  Train train;
-  EvalKeys<512, 512, 5000> eval;
+struct GroupEval {
+  Range length = {512, 512};
+  int64_t samples = 5000;
+  std::string file;
+  double share = 0.01;
   template <class Visit> void fields(Visit&& visit) {
-    visit("group", group, "S5, A5, Z60, D4, or a product such as A4_x_Z5");
+    visit("length", length, "shortest and longest sequence it is tested on");
+    visit("samples", samples, "sequences in one evaluation");
+    visit("file", file, "a CSV of sequences to be tested on instead");
+    visit("share", share, "the part of the file's sequences that is for testing");
+  }
+  void check(const Section& at) const {
+    at.require(samples >= 1, "samples", "must be at least 1, got ", samples);
+  }
+};
+
+struct GroupConfig {
+  std::string group = "S3";
+  GroupTrain train;
+  GroupEval eval;
+  template <class Visit> void fields(Visit&& visit) {
+    visit("group", group, "S5, A5, Z60, D4, A4_x_Z5, S5_only_swaps, S5_limit_to_3, S5_2_tokens …");
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
   }
   void check(const Section& at) const {
     require_lengths(at, *this, 1);
-    const int64_t order = read(at).order();
-    at.require(order >= 2, "group", "must have at least two elements, got ", group);
-    const int64_t most = largest_set(order, train.length.lo);
-    at.child("train").require(train.set >= 0 && train.set <= most, "set", "must be between 0 and ",
-                              most, " (that many sequences differ), got ", train.set);
+    const auto words = read(at);
+    const auto letters = int64_t(words.letters.size());
+    at.require(letters >= 2, "group", "must have at least two elements, got ", group);
+    const int64_t most = largest_set(letters, words.draws(train.length.lo));
+    const auto here = at.child("train");
+    here.require(train.set >= 0 && train.set <= most, "set", "must be between 0 and ", most,
+                 " (that many sequences differ), got ", train.set);
+    here.require(train.file.empty() || train.set == 0, "set", "and file exclude each other");
+    check_share(here, train.share);
+    check_share(at.child("eval"), eval.share);
   }
 
   MutableTask make() const {
-    const automata::Group g(group);
+    const GroupWords words(group);
     AskEach q;
-    q.symbols = g.order();
-    q.start = g.identity();
-    q.step = [g](int64_t y, int64_t x) { return g.product(y, x); };
-    for (int64_t a = 0; a < g.order(); ++a) q.words.push_back(g.element(a));
+    q.symbols = int64_t(words.letters.size());
+    for (int64_t a = 0; a < words.group.order(); ++a) q.words.push_back(words.group.element(a));
+    if (words.special) q.words.push_back("_");
     for (const char* special : {"PAD", "BOS", "UNK", "EOS", "SEP", "CLS", "MASK"})
       q.words.push_back(special);
-    q.bos = g.order() + 1;
+    q.bos = words.symbols() + 1;
     q.set = train.set;
+    q.draws = [words](int64_t length) { return words.draws(length); };
+    q.spell = [words](const auto& drawn, int64_t length) { return words.spell(drawn, length); };
+    q.answers = [words](const auto& tokens) { return words.answers(tokens); };
+    if (!train.file.empty())
+      q.train_rows =
+          rows_for(Split::kTrain, GroupFile(train.file, words, train.length), train.share);
+    if (!eval.file.empty()) {
+      q.eval_rows = rows_for(Split::kEval, GroupFile(eval.file, words, eval.length), eval.share);
+      if (eval.samples > q.eval_rows->count())
+        throw Error(cat("an evaluation asks for ", eval.samples, " sequences, but ", eval.file,
+                        " gives ", q.eval_rows->count()),
+                    cat("set eval.samples=", q.eval_rows->count(), ", or a larger eval.share"));
+    }
     return follow(std::move(q));
   }
 
  private:
-  automata::Group read(const Section& at) const {
+  static void check_share(const Section& at, double share) {
+    at.require(share > 0 && share <= 1, "share", "must be above 0 and at most 1, got ", share);
+  }
+  GroupWords read(const Section& at) const {
     try {
-      return automata::Group(group);
+      return GroupWords(group);
     } catch (const Error& e) {
       at.fail("group", cat("cannot be used: ", e.what()), e.hint());
     }
@@ -59,6 +97,6 @@ struct Config {
 
 }  // namespace
 
-Entry entry_group(const char* name, const char* about) { return entry<Config>(name, about); }
+Entry entry_group(const char* name, const char* about) { return entry<GroupConfig>(name, about); }
 
 }  // namespace lrnn::tasks

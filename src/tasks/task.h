@@ -21,7 +21,7 @@ struct Example {
 // What counts as right.
 enum class Score {
   kAnswer,  // one answer per sequence; scaled accuracy = (accuracy - chance) / (1 - chance)
-  kPrefix,  // an answer at every position; a prefix counts when all of it is right
+  kPrefix,  // many answers, mostly one at every position; a prefix counts when all of it is right
 };
 
 // A task is a pure function from (seed, split, index) to an example: no state, no files, no order.

@@ -19,7 +19,7 @@ json() { python3 -m json.tool <"$work/out" >/dev/null || fail "not one JSON obje
 value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
 
 # --- help fits on a screen, shows an example, and is no error
-for words in "" demo train eval spectrum show tasks "tasks show" mixers doctor; do
+for words in "" demo train eval spectrum show tasks "tasks show" "tasks export" mixers doctor; do
   expect 0 "" "$lrnn" $words --help
   lines=$(wc -l <"$work/out")
   [ "$lines" -le 40 ] || fail "help of '$words' has $lines lines"
@@ -67,6 +67,16 @@ PY
 "$lrnn" tasks show parity --count 100000 2>"$work/err" | head -1 >/dev/null
 [ ! -s "$work/err" ] || fail "a closed pipe is no error: $(cat "$work/err")"
 "$lrnn" tasks >/dev/full 2>"$work/err"; [ $? = 2 ] || fail "a full disk went unnoticed"
+
+# --- words of a group to a file, and training from it
+expect 0 "" "$lrnn" tasks export S3_only_swaps --length 4 --count 1000 --seed 1 --out "$work/data" --json; json export
+[ "$(value 'd["sequences"]')" = 256 ] || fail "there are 4^4 words of four swaps"
+file="$work/data/S3_only_swaps=4.csv"
+[ "$(head -1 "$file")" = seed,input,target ] || fail "header of $file"
+[ "$(sort -u "$file" | wc -l)" = 257 ] || fail "words are not distinct"
+expect 0 "" "$lrnn" train configs/tiny.yaml task.name=group task.group=S3_only_swaps train.steps=3 \
+  task.train.length=4 "task.train.file=$file" task.eval.length=4 "task.eval.file=$file" task.eval.samples=2 \
+  --out "$work/from file" --quiet --json; json "train from a file"
 
 # --- a config, and the model it makes
 expect 0 "" "$lrnn" show configs/tiny.yaml

@@ -68,8 +68,8 @@ TEST_P(Every, ExamplesAreWellFormed) {
       for (const int64_t token : e.target) ASSERT_LT(token, task->vocabulary());
       const auto answers =
           std::count_if(e.target.begin(), e.target.end(), [](int64_t token) { return token >= 0; });
-      ASSERT_EQ(static_cast<size_t>(answers),
-                task->score() == Score::kAnswer ? 1 : e.target.size());
+      ASSERT_GE(answers, 1);
+      ASSERT_TRUE(task->score() != Score::kAnswer || answers == 1);
       ASSERT_NE(task->text(e).find(" -> "), std::string::npos);
     }
 }
@@ -108,7 +108,8 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(all()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Find, NamesTheTasksThereAre) {
-  const std::string hint = " | the tasks are: parity modular_arithmetic modular_addition group";
+  std::string hint = " | the tasks are:";
+  for (const auto& entry : all()) hint += std::string(" ") + entry.name;
   EXPECT_EQ(error_of("task: {name: parrity}\n"),
             "x.yaml:1: task.name names no task: 'parrity'" + hint);
   EXPECT_EQ(error_of("task: {}\n"), "x.yaml:1: task.name is missing" + hint);

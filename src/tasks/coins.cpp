@@ -1,0 +1,77 @@
+#include <numeric>
+
+#include "tasks/keys.h"
+#include "tasks/tell.h"
+
+namespace lrnn::tasks {
+namespace {
+
+constexpr const char* kPeople[] = {"Ann", "Bob", "Cid", "Dee", "Eve", "Fay", "Gus", "Hal"};
+constexpr const char* kCoins[] = {"gold", "silver", "copper", "bronze",
+                                  "iron", "nickel", "tin",    "zinc"};
+constexpr int64_t kMostPeople = 8;
+
+// Ids: people, coins, then what is said of them.
+struct CoinIds {
+  int64_t n;
+  int64_t person(int64_t i) const { return i; }
+  int64_t coin(int64_t i) const { return n + i; }
+  int64_t has() const { return 2 * n; }
+  int64_t trades() const { return 2 * n + 1; }
+  int64_t holds() const { return 2 * n + 2; }
+};
+
+// Ann has gold Bob has silver Ann trades Bob Ann holds -> silver
+Example draw_coins(Random& random, Range length, CoinIds id) {
+  Writer to;
+  std::vector<int64_t> coin(size_t(id.n));
+  std::iota(coin.begin(), coin.end(), 0);
+  for (size_t i = coin.size(); i-- > 1;) std::swap(coin[i], coin[size_t(random.below(i + 1))]);
+  for (int64_t i = 0; i < id.n; ++i)
+    for (const int64_t token : {id.person(i), id.has(), id.coin(coin[size_t(i)])}) to.say(token);
+  to.out.length = random.between(length.lo, length.hi);
+  for (int64_t trade = 0; trade < to.out.length; ++trade) {
+    const int64_t a = random.between(0, id.n - 1), other = random.between(0, id.n - 2);
+    const int64_t b = other + (other >= a);
+    for (const int64_t token : {id.person(a), id.trades(), id.person(b)}) to.say(token);
+    std::swap(coin[size_t(a)], coin[size_t(b)]);
+    const int64_t asked = random.between(0, id.n - 1);
+    to.say(id.person(asked));
+    to.ask(id.holds(), id.coin(coin[size_t(asked)]));
+  }
+  return to.out;
+}
+
+struct CoinsConfig {
+  int64_t people = 5;
+  TrainKeys<1, 20> train;
+  EvalKeys<64, 64, 2048> eval;
+  template <class Visit> void fields(Visit&& visit) {
+    visit("people", people, "each begins with a coin of their own");
+    visit("train", train, "what it is trained on; a length counts trades");
+    visit("eval", eval, "what it is tested on");
+  }
+  void check(const Section& at) const {
+    at.require(people >= 2 && people <= kMostPeople, "people", "must be between 2 and ",
+               kMostPeople, ", got ", people);
+    require_lengths(at, *this, 1);
+  }
+
+  std::shared_ptr<Task> make() const {
+    Tell story;
+    story.words.assign(kPeople, kPeople + people);
+    story.words.insert(story.words.end(), kCoins, kCoins + people);
+    for (const char* word : {"has", "trades", "holds"}) story.words.push_back(word);
+    story.score = Score::kPrefix;
+    story.draw = [id = CoinIds{people}](Random& random, Range length) {
+      return draw_coins(random, length, id);
+    };
+    return tell(std::move(story));
+  }
+};
+
+}  // namespace
+
+Entry entry_coins(const char* name, const char* about) { return entry<CoinsConfig>(name, about); }
+
+}  // namespace lrnn::tasks

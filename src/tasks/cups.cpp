@@ -1,0 +1,70 @@
+#include "tasks/follow.h"
+#include "tasks/keys.h"
+
+namespace lrnn::tasks {
+namespace {
+
+constexpr int64_t kCupsShortest = 1;
+constexpr int64_t kMostCups = 20;
+
+struct CupsTrain {
+  Range length = {3, 40};
+  std::string targets = "last";
+  template <class Visit> void fields(Visit&& visit) {
+    visit("length", length, "swaps in a training sequence");
+    visit("targets", targets, "ask where the ball is at the end, or after every swap (easier)",
+          {"last", "all"});
+  }
+};
+
+struct CupsConfig {
+  int64_t cups = 3;
+  CupsTrain train;
+  EvalKeys<40, 256, 8192> eval;
+  template <class Visit> void fields(Visit&& visit) {
+    visit("cups", cups, "one of them hides the ball");
+    visit("train", train, "what it is trained on");
+    visit("eval", eval, "what it is tested on");
+  }
+  void check(const Section& at) const {
+    at.require(cups >= 2 && cups <= kMostCups, "cups", "must be between 2 and ", kMostCups,
+               ", got ", cups);
+    require_lengths(at, *this, kCupsShortest);
+  }
+
+  // Ids: the cups, which say where the ball starts and where it is; then one per pair of cups.
+  MutableTask make() const {
+    std::vector<std::pair<int64_t, int64_t>> swaps;
+    for (int64_t a = 0; a < cups; ++a)
+      for (int64_t b = a + 1; b < cups; ++b) swaps.emplace_back(a, b);
+    AskLast q;
+    q.automaton = automata::Automaton::from(cups, cups + int64_t(swaps.size()),
+                                            [&](int64_t ball, int64_t token) {
+                                              if (token < cups) return token;
+                                              const auto [a, b] = swaps[size_t(token - cups)];
+                                              return ball == a ? b : ball == b ? a : ball;
+                                            });
+    for (int64_t cup = 0; cup < cups; ++cup) {
+      q.automaton.symbol_names.push_back(cat("cup", cup + 1));
+      q.answer.push_back(cup);
+    }
+    for (const auto& [a, b] : swaps) q.automaton.symbol_names.push_back(cat(a + 1, "<>", b + 1));
+    q.answers = cups;
+    q.shortest = kCupsShortest;
+    q.beyond = -1;  // swaps count; the ball's first place does not
+    q.train_on_all = train.targets == "all";
+    q.draw = [n = cups, last = q.automaton.symbols - 1](Random& random, Range length) {
+      std::vector<int64_t> tokens(size_t(random.between(length.lo, length.hi) + 1));
+      tokens[0] = random.between(0, n - 1);
+      for (size_t t = 1; t < tokens.size(); ++t) tokens[t] = random.between(n, last);
+      return tokens;
+    };
+    return follow(std::move(q));
+  }
+};
+
+}  // namespace
+
+Entry entry_cups(const char* name, const char* about) { return entry<CupsConfig>(name, about); }
+
+}  // namespace lrnn::tasks
