@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/parallel.h"
+#include "kernels/types.h"
 
 // The delta product on the CPU, forward and backward, free of torch. ops/delta_product.h says what
 // it computes; this header says how it is split up.
@@ -14,15 +15,6 @@
 // gradient of every written value; all other gradients are then matrix products over chunks of
 // micro-steps. It reads the errors v - S^T k kept by forward, and the state at every segment.
 namespace lrnn::kernels {
-
-enum class Type : uint8_t { kFloat32, kFloat64, kBFloat16 };
-
-// Rows of a tensor [batch, token, step, head, :] whose last dimension is contiguous. Strides count
-// elements.
-struct Rows {
-  void* data = nullptr;
-  int64_t batch = 0, token = 0, step = 0, head = 0;
-};
 
 // "wide" is double for kFloat64 and float otherwise; wide arrays are contiguous.
 struct DeltaProductInputs {

@@ -1,6 +1,5 @@
 #include <torch/library.h>
 
-#include "base/error.h"
 #include "kernels/delta_product.h"
 #include "ops/delta_product_inner.h"
 #include "ops/parallel.h"
@@ -11,23 +10,6 @@ namespace lrnn::ops {
 namespace {
 
 using torch::Tensor;
-
-kernels::Type type_of(const Tensor& x) {
-  return x.scalar_type() == torch::kFloat64   ? kernels::Type::kFloat64
-         : x.scalar_type() == torch::kFloat32 ? kernels::Type::kFloat32
-                                              : kernels::Type::kBFloat16;
-}
-
-// [B,T,N,H,D] or [B,T,H,D].
-kernels::Rows rows(const Tensor& x) {
-  if (x.dim() == 5) return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2), x.stride(3)};
-  return {x.data_ptr(), x.stride(0), x.stride(1), 0, x.stride(2)};
-}
-
-// Rows may lie anywhere, but each must be contiguous.
-Tensor with_rows(const Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
-
-Tensor none(const Tensor& like) { return at::empty({0}, like.options()); }
 
 // Inputs in the form the kernel reads, kept alive together.
 struct Inputs {
@@ -45,23 +27,18 @@ struct Inputs {
   }
 
   void fill(kernels::DeltaProductInputs& p, int64_t V, double scale) const {
-    p.type = type_of(k);
+    p.type = kernel_type(k);
     p.B = k.size(0), p.T = k.size(1), p.N = k.size(2), p.H = k.size(3), p.K = k.size(4), p.V = V;
     p.S = p.B;
     p.scale = scale;
-    if (q.defined()) p.q = rows(q);
-    p.k = rows(k);
+    if (q.defined()) p.q = kernel_rows(q);
+    p.k = kernel_rows(k);
     p.beta = beta.const_data_ptr();
     if (log_gate.defined()) p.log_gate = log_gate.const_data_ptr();
     if (state.defined()) p.state = state.const_data_ptr();
     if (!cu_seqlens.defined()) return;
-    const int64_t* const at = p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
     p.S = cu_seqlens.size(0) - 1;
-    check(at[0] == 0 && at[p.S] == p.T, "[delta_product] cu_seqlens must run from 0 to T = ", p.T,
-          ", got ", at[0], " to ", at[p.S]);
-    for (int64_t s = 0; s < p.S; ++s)
-      check(at[s] <= at[s + 1], "[delta_product] cu_seqlens must not decrease, got ", at[s],
-            " before ", at[s + 1]);
+    p.cu_seqlens = checked_bounds("delta_product", cu_seqlens, p.T);
   }
 };
 
@@ -117,10 +94,10 @@ ForwardResult forward_cpu(const MaybeTensor& q, const Tensor& k, const Tensor& v
   kernels::DeltaProductForward p;
   in.fill(p, v.size(4), scale);
   const Tensor v_rows = with_rows(v);
-  p.v = rows(v_rows);
+  p.v = kernel_rows(v_rows);
   ForwardResult out = Results(k, v.sym_size(4), cu_seqlens).forward(k, q.has_value(), save);
   auto& [o, final_state, error, states] = out;
-  if (q) p.o = rows(o);
+  if (q) p.o = kernel_rows(o);
   p.final_state = final_state.data_ptr();
   if (save) p.error = error.data_ptr();
   if (save && states.numel() > 0) p.states = states.data_ptr();
@@ -143,8 +120,8 @@ BackwardResult backward_cpu(const MaybeTensor& d_o, const MaybeTensor& d_final_s
   Tensor d_o_rows, d_final;
   if (has_q) {
     d_o_rows = with_rows(d_o->to(k.scalar_type()));
-    p.d_o = rows(d_o_rows);
-    p.dq = rows(dq);
+    p.d_o = kernel_rows(d_o_rows);
+    p.dq = kernel_rows(dq);
   }
   if (d_final_state) {
     d_final = d_final_state->to(wide_type(k)).contiguous();
@@ -152,7 +129,7 @@ BackwardResult backward_cpu(const MaybeTensor& d_o, const MaybeTensor& d_final_s
   }
   p.error = error.const_data_ptr();
   p.states = states.const_data_ptr();
-  p.dk = rows(dk), p.dv = rows(dv);
+  p.dk = kernel_rows(dk), p.dv = kernel_rows(dv);
   p.dbeta = dbeta.data_ptr();
   if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
   if (state) p.dstate = dstate.data_ptr();

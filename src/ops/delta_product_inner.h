@@ -1,15 +1,12 @@
 #pragma once
-#include <torch/types.h>
-
-#include <optional>
 #include <tuple>
 
 #include "ops/delta_product.h"
+#include "ops/inner.h"
 
 // What stands between the op and its back ends; library.cpp has the schemas.
 namespace lrnn::ops {
 
-using MaybeTensor = std::optional<torch::Tensor>;
 using ForwardResult = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor>;
 using BackwardResult = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor,
                                   torch::Tensor, torch::Tensor>;
@@ -26,13 +23,5 @@ using BackwardFunction = BackwardResult(const MaybeTensor& d_o, const MaybeTenso
 
 // One clear sentence, as lrnn::Error, for the first input that does not fit.
 void check_delta_product(const DeltaProduct& in);
-
-inline MaybeTensor maybe(const torch::Tensor& x) {
-  return x.defined() ? MaybeTensor(x) : std::nullopt;
-}
-inline torch::Tensor or_undefined(const MaybeTensor& x) { return x.value_or(torch::Tensor()); }
-inline torch::Dtype wide_type(const torch::Tensor& k) {
-  return k.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-}
 
 }  // namespace lrnn::ops

@@ -1,8 +1,9 @@
 #include <torch/library.h>
 
-// The ops as torch sees them. The last two are what a back end implements: forward returns what
-// backward reads (the error v - S^T k of every micro-step, and the state at every segment), both
-// empty when nothing is to be saved. `o` and gradients that nobody asked for are empty.
+// The ops as torch sees them. NAME_forward and NAME_backward are what a back end implements:
+// forward returns what backward reads (the error v - S^T k of every micro-step, the state at every
+// segment or chunk), empty when nothing is to be saved. Outputs and gradients that nobody asked for
+// are empty.
 TORCH_LIBRARY(lrnn, m) {
   m.def(
       "delta_product(Tensor q, Tensor k, Tensor v, Tensor beta, Tensor? log_gate=None, "
@@ -17,4 +18,18 @@ TORCH_LIBRARY(lrnn, m) {
       "beta, Tensor? log_gate, Tensor? state, Tensor error, Tensor states, float scale, Tensor? "
       "cu_seqlens) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dbeta, Tensor dlog_gate, Tensor "
       "dstate)");
+
+  m.def(
+      "selective_scan(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? D=None, "
+      "Tensor? z=None, Tensor? delta_bias=None, Tensor? state=None, bool softplus=True, "
+      "bool negative=False, *, Tensor? cu_seqlens=None) -> (Tensor y, Tensor state)");
+  m.def(
+      "selective_scan_forward(Tensor u, Tensor delta, Tensor A, Tensor B, Tensor? C, Tensor? D, "
+      "Tensor? z, Tensor? delta_bias, Tensor? state, bool softplus, bool negative, "
+      "Tensor? cu_seqlens, bool save) -> (Tensor y, Tensor state, Tensor states)");
+  m.def(
+      "selective_scan_backward(Tensor? dy, Tensor? d_final_state, Tensor u, Tensor delta, Tensor "
+      "A, Tensor B, Tensor? C, Tensor? D, Tensor? z, Tensor? delta_bias, Tensor? state, Tensor "
+      "states, bool softplus, bool negative, Tensor? cu_seqlens) -> (Tensor du, Tensor ddelta, "
+      "Tensor dA, Tensor dB, Tensor dC, Tensor dD, Tensor dz, Tensor ddelta_bias, Tensor dstate)");
 }

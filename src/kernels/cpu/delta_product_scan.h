@@ -119,22 +119,5 @@ template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
   }
 }
 
-// A row stride of an odd number of cache lines, so that the rows of a column block fall into
-// different sets of the L1 cache.
-template <class F> int64_t padded(int64_t n) {
-  constexpr int64_t line = 64 / int64_t(sizeof(F));
-  return ((n + line - 1) / line | 1) * line;
-}
-template <class F> int64_t vectors(int64_t n) { return (n + kLanes<F> - 1) / kLanes<F>; }
-
-// Calls body with a column block's first vector and its width as a constant.
-template <class F, class Body> void for_each_block(int64_t V, Body body) {
-  int64_t n = 0;
-  const int64_t total = vectors<F>(V);
-  for (; n + 4 <= total; n += 4) body(n * kLanes<F>, std::integral_constant<int, 4>());
-  for (; n + 2 <= total; n += 2) body(n * kLanes<F>, std::integral_constant<int, 2>());
-  for (; n < total; ++n) body(n * kLanes<F>, std::integral_constant<int, 1>());
-}
-
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,0 +1,106 @@
+#pragma once
+#include "kernels/cpu/simd.h"
+#include "kernels/cpu/units.h"
+
+// What the recurrences with a matrix for a state share: rows of a unit, blocks of columns, scratch.
+namespace lrnn::kernels::LRNN_ISA {
+namespace {
+
+// A row stride of an odd number of cache lines, so that the rows of a column block fall into
+// different sets of the L1 cache.
+template <class F> int64_t padded(int64_t n) {
+  constexpr int64_t line = 64 / int64_t(sizeof(F));
+  return ((n + line - 1) / line | 1) * line;
+}
+template <class F> int64_t vectors(int64_t n) { return (n + kLanes<F> - 1) / kLanes<F>; }
+
+// Calls body with a column block's first vector and its width as a constant.
+template <class F, class Body> void for_each_block(int64_t V, Body body) {
+  int64_t n = 0;
+  const int64_t total = vectors<F>(V);
+  for (; n + 4 <= total; n += 4) body(n * kLanes<F>, std::integral_constant<int, 4>());
+  for (; n + 2 <= total; n += 2) body(n * kLanes<F>, std::integral_constant<int, 2>());
+  for (; n < total; ++n) body(n * kLanes<F>, std::integral_constant<int, 1>());
+}
+
+template <class T> T* row_of(const Rows& rows, const Unit& u, int64_t token, int64_t step) {
+  return static_cast<T*>(rows.data) + u.batch * rows.batch + (u.begin + token) * rows.token +
+         step * rows.step + u.head * rows.head;
+}
+
+// The rows of one head lie a token apart: too far for the processor to guess the next, and on a
+// long sequence every one would wait for memory.
+template <class T> [[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t n) {
+  for (int64_t at = 0; at < n; at += 64 / int64_t(sizeof(T))) __builtin_prefetch(row + at);
+}
+template <class T> [[gnu::always_inline]] inline void prefetch_to_write(T* row, int64_t n) {
+  for (int64_t at = 0; at < n; at += 64 / int64_t(sizeof(T))) __builtin_prefetch(row + at, 1);
+}
+
+// Far enough ahead for one pass over a state of 32 x 32, the quickest that matters, to hide a read
+// from memory.
+inline constexpr int64_t kPrefetchTokens = 2;
+
+// A sequential allocator; with a null base it only counts.
+struct Bump {
+  char* base;
+  size_t used = 0;
+  template <class F> F* take(int64_t n) {
+    F* const p = base ? reinterpret_cast<F*>(base + used) : nullptr;
+    used += (size_t(n) * sizeof(F) + 63) / 64 * 64;
+    return p;
+  }
+};
+
+// Rows as F: in place where the type is already F, converted into one of two buffers otherwise.
+template <class F, class IO> struct Reader {
+  F* buffer;
+  int64_t n;
+  const F* operator()(const IO* row, int64_t which) const {
+    if constexpr (std::is_same_v<F, IO>) {
+      return row;
+    } else {
+      F* const out = buffer + (which & 1) * padded<F>(n);
+      read_row(row, n, out);
+      return out;
+    }
+  }
+};
+
+template <class F, int NV, class IO>
+[[gnu::always_inline]] inline void load_block(const IO* in, int64_t n, Vec<F> (&out)[NV]) {
+  constexpr int W = kLanes<F>;
+  if constexpr (std::is_same_v<F, IO>) {
+    if (n == NV * W) {
+      for (int i = 0; i < NV; ++i) out[i] = load(in + i * W);
+      return;
+    }
+  }
+  alignas(64) F row[NV * W] = {};
+  read_row(in, n, row);
+  for (int i = 0; i < NV; ++i) out[i] = load(row + i * W);
+}
+
+template <class F, int NV, class IO>
+[[gnu::always_inline]] inline void store_block(const Vec<F> (&in)[NV], int64_t n, IO* out) {
+  constexpr int W = kLanes<F>;
+  if constexpr (std::is_same_v<F, IO>) {
+    if (n == NV * W) {
+      for (int i = 0; i < NV; ++i) store(out + i * W, in[i]);
+      return;
+    }
+  }
+  alignas(64) F row[NV * W];
+  for (int i = 0; i < NV; ++i) store(row + i * W, in[i]);
+  write_row(row, n, out);
+}
+
+template <class F>
+void copy_matrix(const F* in, int64_t in_row, int64_t rows, int64_t columns, F* out,
+                 int64_t out_row) {
+  for (int64_t i = 0; i < rows; ++i)
+    std::memcpy(out + i * out_row, in + i * in_row, size_t(columns) * sizeof(F));
+}
+
+}  // namespace
+}  // namespace lrnn::kernels::LRNN_ISA

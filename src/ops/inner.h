@@ -1,0 +1,68 @@
+#pragma once
+#include <torch/types.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "kernels/types.h"
+
+// What every op with back ends needs: optional tensors, its inner ops, and tensors as the kernels
+// see them.
+namespace lrnn::ops {
+
+using MaybeTensor = std::optional<torch::Tensor>;
+
+inline MaybeTensor maybe(const torch::Tensor& x) {
+  return x.defined() ? MaybeTensor(x) : std::nullopt;
+}
+inline torch::Tensor or_undefined(const MaybeTensor& x) { return x.value_or(torch::Tensor()); }
+
+// What states and gates are computed in, beside inputs like x.
+inline torch::Dtype wide_type(const torch::Tensor& x) {
+  return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+}
+
+// op.call(args...), with an error that names the device where nobody registered a kernel.
+template <class Op, class... Args>
+auto call_inner(const char* name, const torch::Device& device, const Op& op, const Args&... args) {
+  try {
+    return op.call(args...);
+  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
+    throw Error(cat("[", name, "] there is no kernel for ", device),
+                "On a GPU, load liblrnn_cuda.so first.");
+  }
+}
+
+inline kernels::Type kernel_type(const torch::Tensor& x) {
+  return x.scalar_type() == torch::kFloat64   ? kernels::Type::kFloat64
+         : x.scalar_type() == torch::kFloat32 ? kernels::Type::kFloat32
+                                              : kernels::Type::kBFloat16;
+}
+
+// [B,T,N,H,D], [B,T,H,D] or [B,T,D].
+inline kernels::Rows kernel_rows(const torch::Tensor& x) {
+  if (x.dim() == 5) return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2), x.stride(3)};
+  return {x.data_ptr(), x.stride(0), x.stride(1), 0, x.dim() == 4 ? x.stride(2) : 0};
+}
+
+// Rows may lie anywhere, but each must be contiguous.
+inline torch::Tensor with_rows(const torch::Tensor& x) {
+  return x.stride(-1) == 1 ? x : x.contiguous();
+}
+
+// Stands for a result that nobody asked for.
+inline torch::Tensor none(const torch::Tensor& like) { return at::empty({0}, like.options()); }
+
+// The bounds of sequences packed into T tokens; `cu_seqlens` is contiguous, on the CPU, and stays.
+inline const int64_t* checked_bounds(const char* op, const torch::Tensor& cu_seqlens, int64_t T) {
+  const int64_t* const at = cu_seqlens.const_data_ptr<int64_t>();
+  const int64_t S = cu_seqlens.size(0) - 1;
+  check(at[0] == 0 && at[S] == T, "[", op, "] cu_seqlens must run from 0 to T = ", T, ", got ",
+        at[0], " to ", at[S]);
+  for (int64_t s = 0; s < S; ++s)
+    check(at[s] <= at[s + 1], "[", op, "] cu_seqlens must not decrease, got ", at[s], " before ",
+          at[s + 1]);
+  return at;
+}
+
+}  // namespace lrnn::ops
