@@ -5,6 +5,7 @@
 
 #include "ops/delta_product.h"
 #include "ops/pointwise.h"
+#include "ops/selective_scan.h"
 #include "ops/short_conv.h"
 #include "ops/torch.h"
 
@@ -43,18 +44,44 @@ ops::DeltaProduct delta_product_of(const Tensors& x) {
           .cu_seqlens = {}};
 }
 
+Tensors random_selective_scan() {
+  const int64_t B = 2, T = 67, D = 40, N = 16;
+  return {torch::randn({B, T, D}), torch::randn({B, T, D}), -4 * torch::rand({D, N}),
+          torch::randn({B, T, N}), torch::randn({B, T, N}), torch::randn({D}),
+          torch::randn({B, T, D}), torch::randn({D}),       torch::randn({B, D, N})};
+}
+
+ops::SelectiveScan selective_scan_of(const Tensors& x) {
+  return {.u = x[0],
+          .delta = x[1],
+          .A = x[2],
+          .B = x[3],
+          .C = x[4],
+          .D = x[5],
+          .z = x[6],
+          .delta_bias = x[7],
+          .state = x[8],
+          .softplus = true,
+          .negative = true,
+          .cu_seqlens = {}};
+}
+
 ops::ShortConv short_conv_of(const Tensors& x) {
   return {.x = x[0], .weight = x[1], .bias = x[2], .state = x[3], .silu = true, .cu_seqlens = {}};
 }
 
 template <class Result> Tensors both(const Result& r) { return {r.o, r.state}; }
 Tensors both(const ops::ShortConvResult& r) { return {r.y, r.state}; }
+Tensors both(const ops::SelectiveScanResult& r) { return {r.y, r.state}; }
 
 std::vector<Op> all_ops() {
   return {
       {"delta_product", random_delta_product,
        [](auto& x) { return both(ops::delta_product(delta_product_of(x))); },
        [](auto& x) { return both(ops::delta_product_definition(delta_product_of(x))); }},
+      {"selective_scan", random_selective_scan,
+       [](auto& x) { return both(ops::selective_scan(selective_scan_of(x))); },
+       [](auto& x) { return both(ops::selective_scan_definition(selective_scan_of(x))); }},
       {"short_conv",
        [] {
          return Tensors{torch::randn({2, 67, 40}), torch::randn({40, 1, 4}), torch::randn({40}),

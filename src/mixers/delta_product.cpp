@@ -247,10 +247,7 @@ void DeltaProduct::initialise(const Init& init) {
       fill_uniform(w, init.seed, name, 0, 16);
       w.log_();
     } else if (name == "dt_bias") {
-      // The inverse softplus of a step size between 0.001 and 0.1, uniform in its logarithm.
-      fill_uniform(w, init.seed, name, std::log(0.001), std::log(0.1));
-      w.exp_().clamp_min_(1e-4);
-      w.add_(torch::log(-torch::expm1(-w)));
+      fill_inverse_softplus(w, init.seed, name);
     } else if (fla) {
       fill_normal(w, init.seed, name, init.std);
     } else {

@@ -51,4 +51,11 @@ void fill_normal(torch::Tensor weight, uint64_t seed, const std::string& name, d
   });
 }
 
+void fill_inverse_softplus(torch::Tensor weight, uint64_t seed, const std::string& name) {
+  const torch::NoGradGuard no_grad;
+  fill_uniform(weight, seed, name, std::log(0.001), std::log(0.1));
+  weight.exp_().clamp_min_(1e-4);
+  weight.add_(torch::log(-torch::expm1(-weight)));
+}
+
 }  // namespace lrnn::mixers

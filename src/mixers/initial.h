@@ -11,5 +11,7 @@ namespace lrnn::mixers {
 void fill_uniform(torch::Tensor weight, uint64_t seed, const std::string& name, double lo,
                   double hi);
 void fill_normal(torch::Tensor weight, uint64_t seed, const std::string& name, double deviation);
+// The inverse softplus of step sizes between 0.001 and 0.1, uniform in their logarithm.
+void fill_inverse_softplus(torch::Tensor weight, uint64_t seed, const std::string& name);
 
 }  // namespace lrnn::mixers

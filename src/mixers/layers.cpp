@@ -42,7 +42,7 @@ Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,
   // Under autocast x is bfloat16, and a convolution there has bfloat16 weights as well.
   const auto out = ops::short_conv({.x = x,
                                     .weight = weight.to(x.scalar_type()),
-                                    .bias = {},
+                                    .bias = bias.defined() ? bias.to(x.scalar_type()) : bias,
                                     .state = state,
                                     .silu = silu,
                                     .cu_seqlens = cu_seqlens});

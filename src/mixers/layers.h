@@ -8,14 +8,19 @@ namespace lrnn::mixers {
 
 using torch::Tensor;
 
-// y = x W^T. No bias: none of these models has one.
+// y = x W^T, or x W^T + bias where a layer has one.
 class Linear : public torch::nn::Module {
  public:
-  Linear(int64_t in, int64_t out) {
+  Linear(int64_t in, int64_t out, bool with_bias = false) {
     weight = register_parameter("weight", torch::empty({out, in}));
+    if (with_bias) bias = register_parameter("bias", torch::empty(out));
   }
-  Tensor forward(const Tensor& x) const { return ops::linear(x, weight); }
+  Tensor forward(const Tensor& x) const {
+    const Tensor y = ops::linear(x, weight);
+    return bias.defined() ? y + bias.to(y.scalar_type()) : y;
+  }
   Tensor weight;  // [out,in]
+  Tensor bias;    // [out], or undefined
 };
 
 // scale * sigmoid(x), as one node of the graph.
@@ -37,14 +42,16 @@ class RmsNorm : public torch::nn::Module {
 // Holds the kernel of a short convolution.
 class ShortConv : public torch::nn::Module {
  public:
-  ShortConv(int64_t channels, int64_t kernel) {
+  ShortConv(int64_t channels, int64_t kernel, bool with_bias = false) {
     weight = register_parameter("weight", torch::empty({channels, 1, kernel}));
+    if (with_bias) bias = register_parameter("bias", torch::empty(channels));
   }
   // x [B,T,C] -> y; reads and replaces `state` [B,C,W] (undefined: the beginning of time).
   Tensor forward(const Tensor& x, Tensor& state, bool silu, const Tensor& cu_seqlens = {}) const;
   // y [S,1,C] at the last of the inputs `window` [S,W,C]. The state is then window^T.
   Tensor last(const Tensor& window, Tensor& state, bool silu) const;
   Tensor weight;  // [C,1,W]
+  Tensor bias;    // [C], or undefined
 };
 
 }  // namespace lrnn::mixers

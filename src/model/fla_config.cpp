@@ -68,6 +68,7 @@ Json fla_config(const ModelConfig& c, int64_t vocabulary) {
   const std::string name = mixers::find(c.mixer).name;
   need(name == "delta_product" || name == "delta_net", cat("the mixer ", name));
   const auto m = load<Mixer>(c.mixer, {"name"});
+  need(c.final_norm, "final_norm false");
   need(c.mlp.name == "swiglu", cat("mlp ", c.mlp.name));
   need(m.v_activation == "silu", cat("v_activation ", m.v_activation));
   need(m.qk_norm != "none", "qk_norm none");

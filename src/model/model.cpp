@@ -18,7 +18,8 @@ class Trunk : public torch::nn::Module {
     auto layers = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
     for (int64_t i = 0; i < c.layers; ++i)
       layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c)));
-    norm_ = register_module("norm", std::make_shared<mixers::RmsNorm>(c.width, c.norm_eps));
+    if (c.final_norm)
+      norm_ = register_module("norm", std::make_shared<mixers::RmsNorm>(c.width, c.norm_eps));
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
@@ -29,7 +30,7 @@ class Trunk : public torch::nn::Module {
       const bool last = context.last_only && i + 1 == blocks_.size();
       x = {blocks_[i]->forward(x, state[i], layer_context(context, i, last)), {}};
     }
-    return norm_->forward(x.x);
+    return norm_ ? norm_->forward(x.x) : x.x;
   }
 
   const Tensor& embedding() const { return embeddings_->weight; }
@@ -47,7 +48,7 @@ class Trunk : public torch::nn::Module {
 
   std::shared_ptr<mixers::Linear> embeddings_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<mixers::RmsNorm> norm_;
+  std::shared_ptr<mixers::RmsNorm> norm_;  // null: none
 };
 
 namespace {
@@ -109,6 +110,12 @@ void Model::initialise(uint64_t seed) {
     if (name.find(".attn.") != std::string::npos) continue;
     if (name.ends_with("norm.weight")) {
       w.fill_(1);
+    } else if (c.scheme == "mamba") {
+      const double bound = 1 / std::sqrt(double(w.size(1)));
+      if (name == "model.embeddings.weight")
+        mixers::fill_normal(w, seed, name, 1);
+      else
+        mixers::fill_uniform(w, seed, name, -bound, bound);
     } else if (!name.ends_with("down_proj.weight") || c.scheme == "fla") {
       mixers::fill_normal(w, seed, name, c.std);
     } else if (c.scheme == "chomsky") {

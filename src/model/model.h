@@ -23,10 +23,12 @@ struct InitConfig {
   double gain = 0.17677669529663687, std = 0.02;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("scheme", scheme, "chomsky, deltaproduct: the experiments' own; fla: today's library",
-          {"chomsky", "deltaproduct", "fla"});
+    visit("scheme", scheme,
+          "chomsky, deltaproduct: the experiments' own; fla: today's library; mamba: embedding "
+          "N(0, 1), the rest uniform by fan-in",
+          {"chomsky", "deltaproduct", "fla", "mamba"});
     visit("gain", gain, "Xavier gain of the mixer's projections");
-    visit("std", std, "deviation of embedding, head and MLP");
+    visit("std", std, "deviation of embedding, head and MLP, except with mamba");
   }
 };
 
@@ -36,7 +38,7 @@ struct ModelConfig {
   MlpConfig mlp;
   InitConfig init;
   double norm_eps = 1e-6;
-  bool tied = false;
+  bool tied = false, final_norm = true;
 
   template <class Visit> void fields(Visit&& visit) {
     visit("width", width, "size of the residual stream");
@@ -46,13 +48,14 @@ struct ModelConfig {
     visit("init", init, "initial weights");
     visit("norm_eps", norm_eps, "inside the square root of every RMSNorm");
     visit("tied", tied, "the head uses the embedding's weights");
+    visit("final_norm", final_norm, "an RMSNorm stands before the head");
   }
   void check(const Section& at) const;
 };
 
 using State = std::vector<mixers::State>;  // one per block; empty means "the beginning of time"
 
-// embedding -> blocks of x + mixer(norm(x)), x + mlp(norm(x)) -> norm -> head
+// embedding -> blocks of x + mixer(norm(x)), x + mlp(norm(x)) -> norm (or none) -> head
 //
 // Parameter names are those of fla: model.embeddings.weight, model.layers.0.attn.q_proj.weight, …
 class Model : public torch::nn::Module {

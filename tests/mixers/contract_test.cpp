@@ -24,6 +24,9 @@ std::vector<std::string> configs() {
         "qk_activation: none\nv_activation: none", "v_activation: none\nconv: 0\nbeta: false",
         "qk_norm: none\nrange: [0, 1]\nbeta: false"})
     out.push_back(base + more);
+  for (const char* more : {"name: mamba\nconv: 1\nrange: [0, 1]",
+                           "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2"})
+    out.push_back(more);
   return out;
 }
 

@@ -190,8 +190,8 @@ TEST(DeltaProductConfig, NamesTheKeyAndLineOfImpossibleValues) {
       error_of("name: delta_net\nhouseholders: 2"),
       "x.yaml:2: householders must be 1 for delta_net, got 2; the mixer delta_product takes more");
   EXPECT_EQ(error_of("name: delta_net\nhouseholders: 1"), "no error");
-  EXPECT_EQ(error_of("name: mamba"),
-            "x.yaml:1: name must be one of delta_product, delta_net; got 'mamba'");
+  EXPECT_TRUE(error_of("name: mambo").starts_with("x.yaml:1: name must be one of delta_product, "))
+      << error_of("name: mambo");
   EXPECT_EQ(error_of("heads: 1"), "x.yaml:1: name is needed");
 }
 

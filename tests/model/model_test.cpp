@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -33,6 +34,33 @@ TEST(Model, ParameterCountsOfThePapers) {
   EXPECT_EQ(count(kParity, 12), 532160);
   EXPECT_EQ(count(cat(kParity, "\nlayers: 3"), 10), 796128);
   EXPECT_EQ(count(cat(kParity, "\nlayers: 3"), 12), 796640);
+}
+
+TEST(Model, MambaOfThePapers) {
+  const std::string parity =
+      "norm_eps: 1e-5\nfinal_norm: false\nmlp: {name: none}\ninit: {scheme: mamba}\n"
+      "mixer: {name: mamba, conv: 1}";
+  EXPECT_EQ(count(parity, 3), 232448);
+  EXPECT_EQ(count(parity, 10), 234240);
+  EXPECT_EQ(count(parity, 12), 234752);
+  const std::string profile_p =
+      "final_norm: false\nmlp: {name: none}\nlayers: 3\nmixer: {name: mamba, conv: 4}";
+  EXPECT_EQ(count(profile_p, 10), 352384);
+  EXPECT_EQ(count(profile_p, 12), 352896);
+
+  Model model(config_of(parity), 12, 3);
+  std::map<std::string, Tensor> w;
+  for (const auto& item : model.named_parameters()) {
+    w[item.key()] = item.value().detach();
+    // Norms, biases and the embedding decay; only the transition and the skip do not.
+    const bool own = item.key().ends_with(".A_log") || item.key().ends_with(".D");
+    EXPECT_EQ(model.decays(item.key()), !own) << item.key();
+  }
+  EXPECT_FALSE(w.contains("model.norm.weight"));
+  EXPECT_NEAR(w["model.embeddings.weight"].std().item<double>(), 1, 0.1);
+  const double head = w["lm_head.weight"].abs().max().item<double>();
+  EXPECT_LE(head, 0.0883884);
+  EXPECT_GT(head, 0.088);
 }
 
 TEST(Model, ParameterCountsOfTheGroups) {

@@ -121,14 +121,11 @@ template <class F, class IO> struct ScanBackward {
 
   // [n][Np][W] summed over the lanes into rows of N.
   void sum_lanes(const F* parts, int64_t t0, int64_t n, void* to) const {
-    alignas(64) F tile[W * W];
     for (int64_t t = 0; t < n; ++t) {
       const int64_t groups_at = u.head * p.batch * p.T + token_index(t0 + t);
       F* const out = static_cast<F*>(to) + groups_at * p.N;
       for (int64_t i = 0; i < p.N; i += W) {
-        transpose_tile(parts + (t * Np + i) * W, W, tile, W);
-        Vec<F> total = load(tile);
-        for (int j = 1; j < W; ++j) total += load(tile + j * W);
+        const Vec<F> total = lane_sums(parts + (t * Np + i) * W);
         if (i + W <= p.N)
           rows::store(out + i, total, rows::All{});
         else

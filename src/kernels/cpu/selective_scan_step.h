@@ -1,6 +1,6 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/decay.h"
 #include "kernels/cpu/selective_scan_units.h"
 
 // What both directions of the selective scan share: the step size, and one vector of channels.
@@ -45,12 +45,6 @@ template <class F> void scatter(const F* from, int64_t N, int64_t c, int64_t lan
 template <class F, class Part> inline Vec<F> load_or_zero(const void* from, int64_t c, Part part) {
   return from ? rows::load(static_cast<const F*>(from) + c, part) : Vec<F>{};
 }
-
-// The transition and its slope, from e^(dt A).
-template <class F, bool kNegative> inline Vec<F> transition(Vec<F> e) {
-  return kNegative ? fma<F>(splat<F>(2), e, splat<F>(-1)) : e;
-}
-template <class F, bool kNegative> inline Vec<F> slope(Vec<F> e) { return kNegative ? 2 * e : e; }
 
 // Where the kept state of a unit begins that enters token t > 0; [N,D].
 template <class F, class Problem> F* kept_scan_state(const Problem& p, const Unit& u, int64_t t) {
