@@ -4,7 +4,9 @@
 #include <functional>
 
 #include "ops/delta_product.h"
+#include "ops/gated_linear_attention.h"
 #include "ops/pointwise.h"
+#include "ops/rwkv7.h"
 #include "ops/selective_scan.h"
 #include "ops/short_conv.h"
 #include "ops/torch.h"
@@ -66,6 +68,46 @@ ops::SelectiveScan selective_scan_of(const Tensors& x) {
           .cu_seqlens = {}};
 }
 
+Tensors random_gla() {
+  const int64_t B = 2, T = 67, H = 3, K = 16, V = 24;
+  return {torch::randn({B, T, H, K}), torch::randn({B, T, H, K}), torch::randn({B, T, H, V}),
+          -torch::rand({B, T, H, K}), torch::randn({B, H, K, V})};
+}
+
+ops::GatedLinearAttention gla_of(const Tensors& x) {
+  return {.q = x[0],
+          .k = x[1],
+          .v = x[2],
+          .log_gate = x[3],
+          .state = x[4],
+          .scale = {},
+          .negative = true,
+          .cu_seqlens = {}};
+}
+
+Tensors random_rwkv7() {
+  const int64_t B = 2, T = 67, H = 3, K = 16, V = 24;
+  return {torch::randn({B, T, H, K}),
+          -0.3 * torch::rand({B, T, H, K}),
+          torch::randn({B, T, H, K}),
+          torch::randn({B, T, H, V}),
+          ops::l2_norm_definition(torch::randn({B, T, H, K}), 1e-6),
+          2 * torch::rand({B, T, H, K}),
+          torch::randn({B, H, K, V})};
+}
+
+ops::Rwkv7 rwkv7_of(const Tensors& x) {
+  return {.r = x[0],
+          .log_w = x[1],
+          .k = x[2],
+          .v = x[3],
+          .kk = x[4],
+          .a = x[5],
+          .state = x[6],
+          .scale = 1,
+          .cu_seqlens = {}};
+}
+
 ops::ShortConv short_conv_of(const Tensors& x) {
   return {.x = x[0], .weight = x[1], .bias = x[2], .state = x[3], .silu = true, .cu_seqlens = {}};
 }
@@ -82,6 +124,11 @@ std::vector<Op> all_ops() {
       {"selective_scan", random_selective_scan,
        [](auto& x) { return both(ops::selective_scan(selective_scan_of(x))); },
        [](auto& x) { return both(ops::selective_scan_definition(selective_scan_of(x))); }},
+      {"gated_linear_attention", random_gla,
+       [](auto& x) { return both(ops::gated_linear_attention(gla_of(x))); },
+       [](auto& x) { return both(ops::gated_linear_attention_definition(gla_of(x))); }},
+      {"rwkv7", random_rwkv7, [](auto& x) { return both(ops::rwkv7(rwkv7_of(x))); },
+       [](auto& x) { return both(ops::rwkv7_definition(rwkv7_of(x))); }},
       {"short_conv",
        [] {
          return Tensors{torch::randn({2, 67, 40}), torch::randn({40, 1, 4}), torch::randn({40}),

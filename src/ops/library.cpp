@@ -32,4 +32,21 @@ TORCH_LIBRARY(lrnn, m) {
       "A, Tensor B, Tensor? C, Tensor? D, Tensor? z, Tensor? delta_bias, Tensor? state, Tensor "
       "states, bool softplus, bool negative, Tensor? cu_seqlens) -> (Tensor du, Tensor ddelta, "
       "Tensor dA, Tensor dB, Tensor dC, Tensor dD, Tensor dz, Tensor ddelta_bias, Tensor dstate)");
+
+  m.def(
+      "gated_linear_attention(Tensor q, Tensor k, Tensor v, Tensor log_gate, Tensor? state=None, "
+      "float? scale=None, bool negative=False, *, Tensor? cu_seqlens=None) -> (Tensor o, Tensor "
+      "state)");
+  m.def(
+      "rwkv7(Tensor r, Tensor log_w, Tensor k, Tensor v, Tensor kk, Tensor a, Tensor? state=None, "
+      "float scale=1.0, *, Tensor? cu_seqlens=None) -> (Tensor o, Tensor state)");
+  m.def(
+      "diagonal_forward(Tensor? q, Tensor k, Tensor v, Tensor log_decay, Tensor? kk, Tensor? rate, "
+      "Tensor? state, float scale, bool negative, Tensor? cu_seqlens, bool save) -> (Tensor o, "
+      "Tensor state, Tensor states)");
+  m.def(
+      "diagonal_backward(Tensor? d_o, Tensor? d_final_state, Tensor? q, Tensor k, Tensor v, Tensor "
+      "log_decay, Tensor? kk, Tensor? rate, Tensor? state, Tensor states, float scale, bool "
+      "negative, Tensor? cu_seqlens) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dlog_decay, "
+      "Tensor dkk, Tensor drate, Tensor dstate)");
 }

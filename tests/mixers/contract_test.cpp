@@ -24,8 +24,11 @@ std::vector<std::string> configs() {
         "qk_activation: none\nv_activation: none", "v_activation: none\nconv: 0\nbeta: false",
         "qk_norm: none\nrange: [0, 1]\nbeta: false"})
     out.push_back(base + more);
-  for (const char* more : {"name: mamba\nconv: 1\nrange: [0, 1]",
-                           "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2"})
+  for (const char* more :
+       {"name: mamba\nconv: 1\nrange: [0, 1]", "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2",
+        "name: gla\nheads: 2\nkey_dim: 3\nvalue_dim: 5\nrange: [-1, 1]\ngate_normaliser: 1",
+        "name: gla\nheads: 2\nconv: 3\noutput_gate: false", "name: rwkv7\nheads: 2\nhead_dim: 5",
+        "name: rwkv7\nheads: 3\nhead_dim: 4\nrange: [0, 2]\ndecay_rank: 2\ngate_rank: 3"})
     out.push_back(more);
   return out;
 }

@@ -1,0 +1,53 @@
+#pragma once
+#include "kernels/parallel.h"
+#include "kernels/types.h"
+
+// A state with a diagonal transition, or a diagonal plus a rank-one one, on the CPU: the recurrence
+// under gated linear attention and RWKV-7. Per head, with the state S [K,V], for each token t:
+//
+//   S <- diag(a) S - (rate kk)(kk^T S) + k v^T        a = exp(log_decay), or 2 exp(log_decay) - 1
+//   o = scale S^T q
+//
+// Forward keeps values in the lanes, so that nothing is summed across them: one pass over the state
+// per token does the update, the read-out and the product with the next kk. Backward keeps keys in
+// the lanes, where all but two of its sums are over values. It goes through chunks of tokens from
+// the last to the first and computes the states of a chunk again from the one kept at its
+// beginning.
+namespace lrnn::kernels {
+
+// "wide" is double for kFloat64 and float otherwise.
+struct DiagonalInputs {
+  Type type = Type::kFloat32;  // of the rows and their gradients, where nothing else is said
+  int64_t B = 0, T = 0, H = 0, K = 0, V = 0;
+  int64_t S = 0;                        // sequences: B, or what cu_seqlens says
+  const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1
+  double scale = 1;
+  bool negative = false;
+  Rows q, k, v;                 // q.data null: no outputs
+  Rows log_decay;               // wide [B,T,H,K]
+  Rows kk, rate;                // both null: no rank-one term
+  const void* state = nullptr;  // wide contiguous [S,H,K,V], or null for zeros
+};
+
+struct DiagonalForward : DiagonalInputs {
+  Rows o;
+  void* final_state = nullptr;  // wide contiguous [S,H,K,V]
+  void* states = nullptr;       // wide contiguous [B,H,T / chunk,K,V], or null: for backward
+};
+
+struct DiagonalBackward : DiagonalInputs {
+  Rows d_o;                             // read where q is
+  const void* d_final_state = nullptr;  // wide contiguous, or null for zeros
+  const void* states = nullptr;
+  Rows dq, dk, dv, dkk, drate;
+  Rows dlog_decay;         // wide
+  void* dstate = nullptr;  // wide contiguous [S,H,K,V], or null where nobody asks
+};
+
+// Tokens between two kept states. A sequence's own first state is not kept: it is `state`.
+inline constexpr int64_t kDiagonalChunk = 32;
+
+void diagonal_forward(const DiagonalForward& p, const Parallel& parallel);
+void diagonal_backward(const DiagonalBackward& p, const Parallel& parallel);
+
+}  // namespace lrnn::kernels

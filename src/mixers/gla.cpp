@@ -1,0 +1,171 @@
+#include <cmath>
+
+#include "mixers/initial.h"
+#include "mixers/low_rank.h"
+#include "mixers/mixer.h"
+#include "ops/gated_linear_attention.h"
+#include "ops/pointwise.h"
+#include "ops/read_state.h"
+#include "ops/take.h"
+
+namespace lrnn::mixers {
+namespace {
+
+struct GlaConfig {
+  int64_t heads = 4, key_dim = 16, value_dim = 32, conv = 0, gate_rank = 16;
+  double gate_normaliser = 16, norm_eps = 1e-6;
+  Range range = {0, 1};
+  bool output_gate = true;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("heads", heads, "independent states");
+    visit("key_dim", key_dim, "key size per head; rows of a state, each with a gate of its own");
+    visit("value_dim", value_dim, "value size per head; columns of a state");
+    visit("range", range, "of the eigenvalues: [0, 1] as published, or [-1, 1] with 2 gate - 1");
+    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none");
+    visit("gate_rank", gate_rank, "rank of the gate's projection");
+    visit("gate_normaliser", gate_normaliser,
+          "the gate is a sigmoid to the power of one over this; 1 moves fastest");
+    visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
+    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
+  }
+  void check(const Section& at) const {
+    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
+    at.require(key_dim >= 1, "key_dim", "must be at least 1, got ", key_dim);
+    at.require(value_dim >= 1, "value_dim", "must be at least 1, got ", value_dim);
+    at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
+               "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
+    at.require(conv >= 0, "conv", "must be at least 0, got ", conv);
+    at.require(gate_rank >= 1, "gate_rank", "must be at least 1, got ", gate_rank);
+    at.require(gate_normaliser > 0, "gate_normaliser", "must be positive, got ", gate_normaliser);
+    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+  }
+};
+
+// Parameter names are fla's.
+class Gla final : public Mixer {
+ public:
+  Gla(int64_t width, const GlaConfig& c) : c_(c) {
+    const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
+    q_proj_ = add<Linear>("q_proj", width, keys);
+    k_proj_ = add<Linear>("k_proj", width, keys);
+    v_proj_ = add<Linear>("v_proj", width, values);
+    gk_proj_ = add<LowRank>("gk_proj", width, c.gate_rank, keys, true, "0", "1");
+    if (c.conv > 0) {
+      q_conv_ = add<ShortConv>("q_conv1d", keys, c.conv);
+      k_conv_ = add<ShortConv>("k_conv1d", keys, c.conv);
+      v_conv_ = add<ShortConv>("v_conv1d", values, c.conv);
+    }
+    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, values);
+    norm_ = add<RmsNorm>(c.output_gate ? "g_norm_swish_gate" : "g_norm", c.value_dim, c.norm_eps);
+    o_proj_ = add<Linear>("o_proj", values, width);
+  }
+
+  Tensor forward(const Rows& x, State& state, const Context& context) override {
+    const size_t tensors = c_.conv > 0 ? 4 : 1;
+    if (state.empty()) state.resize(tensors);
+    lrnn::check(state.size() == tensors, "gla: the state has ", state.size(), " tensors, not ",
+                tensors);
+    const Tensor pick =
+        context.last_only ? context.last_rows(x.batch(), x.length(), 1).squeeze(1) : Tensor();
+    const Tensor q = query(x, state, context, pick);
+    const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
+    ops::GatedLinearAttention in;
+    in.k = convolve(x.through(*k_proj_), k_conv_, state, 2, context, c_.key_dim);
+    in.v = convolve(x.through(*v_proj_), v_conv_, state, 3, context, c_.value_dim);
+    in.log_gate = log_gate(x);
+    in.state = state[0], in.negative = c_.range.lo < 0, in.cu_seqlens = context.cu_seqlens;
+    if (context.observe) {
+      const Tensor a = in.log_gate.exp();
+      context.observe("transition", in.negative ? 2 * a - 1 : a);
+    }
+    if (!context.last_only) in.q = q;
+    const Tensor o = [&] {
+      // The op chooses its own precision: autocast would round the state inside it.
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      const auto out = ops::gated_linear_attention(in);
+      state[0] = out.state;
+      if (out.o.defined()) return out.o;
+      // The state alone ran over the sequence; it is read once, at the end.
+      return ops::read_state(q.to(out.state.scalar_type()), out.state,
+                             1 / std::sqrt(double(c_.key_dim)))
+          .to(in.v.scalar_type());
+    }();
+    const Tensor y = output(o, gate);
+    return context.last_only ? y.unsqueeze(context.cu_seqlens.defined() ? 0 : 1) : y;
+  }
+
+  void initialise(const Init& init) override {
+    const torch::NoGradGuard no_grad;
+    for (const auto& item : named_parameters()) {
+      const auto& name = item.key();
+      Tensor w = item.value();
+      const double xavier = w.dim() == 2 ? std::sqrt(6.0 / double(w.size(0) + w.size(1))) : 0;
+      const double bound = w.dim() == 3 ? 1 / std::sqrt(double(w.size(2))) : init.gain * xavier;
+      if (name.ends_with("bias"))
+        w.fill_(0);
+      else if (w.dim() == 1)
+        w.fill_(1);
+      else if (init.scheme == "fla")
+        fill_normal(w, init.seed, name, init.std);
+      else
+        fill_uniform(w, init.seed, name, -bound, bound);
+    }
+  }
+  int64_t state_size() const override {
+    return c_.heads * (c_.key_dim * c_.value_dim + c_.conv * (2 * c_.key_dim + c_.value_dim));
+  }
+
+ private:
+  template <class Module, class... Arguments>
+  std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
+    return register_module(name, std::make_shared<Module>(arguments...));
+  }
+
+  // [..,H*D] to [..,H,D], through the convolution where there is one.
+  Tensor convolve(const Tensor& y, const std::shared_ptr<ShortConv>& conv, State& state,
+                  size_t which, const Context& context, int64_t D) const {
+    const Tensor out = conv ? conv->forward(y, state[which], true, context.cu_seqlens) : y;
+    return out.unflatten(-1, {c_.heads, D});
+  }
+
+  // At the rows `pick` [S], or everywhere when it is undefined.
+  Tensor query(const Rows& x, State& state, const Context& context, const Tensor& pick) const {
+    if (!q_conv_) return x.through(*q_proj_, pick).unflatten(-1, {c_.heads, c_.key_dim});
+    const Tensor q = convolve(x.through(*q_proj_), q_conv_, state, 1, context, c_.key_dim);
+    return pick.defined() ? ops::take({q.flatten(0, 1)}, pick)[0] : q;
+  }
+
+  // The logarithm of a gate near 1 needs more digits than bfloat16 has.
+  Tensor log_gate(const Rows& x) const {
+    const Tensor y = gk_proj_->forward(x.x);
+    const Tensor wide = y.scalar_type() == torch::kBFloat16 ? y.to(torch::kFloat32) : y;
+    const Tensor g = torch::log_sigmoid(wide) / c_.gate_normaliser;
+    const Tensor rows = x.token.defined() ? ops::take({g}, x.token)[0] : g;
+    return rows.unflatten(-1, {c_.heads, c_.key_dim});
+  }
+
+  // o [..,H,V], gate [..,H*V] or undefined
+  Tensor output(const Tensor& o, const Tensor& gate) const {
+    const Tensor y = norm_->forward(o).flatten(-2);
+    return o_proj_->forward(gate.defined() ? ops::swiglu(gate, y) : y);
+  }
+
+  GlaConfig c_;
+  std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, g_proj_, o_proj_;
+  std::shared_ptr<LowRank> gk_proj_;
+  std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
+  std::shared_ptr<RmsNorm> norm_;
+};
+
+}  // namespace
+
+MixerPtr make_gla(int64_t width, const Section& at) {
+  return std::make_shared<Gla>(width, load<GlaConfig>(at, {"name"}));
+}
+
+YAML::Node resolve_gla(const Section& at) { return save(load<GlaConfig>(at, {"name"})); }
+
+std::string help_gla() { return help<GlaConfig>(); }
+
+}  // namespace lrnn::mixers

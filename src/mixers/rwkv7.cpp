@@ -1,0 +1,244 @@
+#include "ops/rwkv7.h"
+
+#include <cmath>
+
+#include "mixers/initial.h"
+#include "mixers/low_rank.h"
+#include "mixers/mixer.h"
+#include "ops/pointwise.h"
+#include "ops/read_state.h"
+#include "ops/take.h"
+
+namespace lrnn::mixers {
+namespace {
+
+constexpr double kSlowestDecay = 0.6065306597126334;  // e^-1/2: a state keeps at least e^-0.61
+
+struct Rwkv7Config {
+  int64_t heads = 4, head_dim = 32, decay_rank = 64, rate_rank = 64, gate_rank = 128;
+  Range range = {0, 1};
+  double norm_eps = 1e-5;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("heads", heads, "independent states");
+    visit("head_dim", head_dim, "rows and columns of a state");
+    visit("range", range, "of a, the rank-one step: [0, 1] as published, or [0, 2] which reflects");
+    visit("decay_rank", decay_rank, "rank of the decay's projection");
+    visit("rate_rank", rate_rank, "rank of the projection of a");
+    visit("gate_rank", gate_rank, "rank of the output gate's projection");
+    visit("norm_eps", norm_eps, "times head_dim, inside the square root of the output's GroupNorm");
+  }
+  void check(const Section& at) const {
+    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
+    at.require(head_dim >= 1, "head_dim", "must be at least 1, got ", head_dim);
+    at.require(range == Range{0, 1} || range == Range{0, 2}, "range",
+               "must be [0, 1] or [0, 2], got [", range.lo, ", ", range.hi, "]");
+    at.require(decay_rank >= 1, "decay_rank", "must be at least 1, got ", decay_rank);
+    at.require(rate_rank >= 1, "rate_rank", "must be at least 1, got ", rate_rank);
+    at.require(gate_rank >= 1, "gate_rank", "must be at least 1, got ", gate_rank);
+    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+  }
+};
+
+// fla's module around the pair.
+class Lora : public torch::nn::Module {
+ public:
+  Lora(int64_t in, int64_t rank, int64_t out, bool bias) {
+    lora_ = register_module("lora", std::make_shared<LowRank>(in, rank, out, bias, "0", "2"));
+  }
+  Tensor forward(const Tensor& x, Tensor (*activation)(const Tensor&) = nullptr) const {
+    return lora_->forward(x, activation);
+  }
+
+ private:
+  std::shared_ptr<LowRank> lora_;
+};
+
+// The gain and offset of a norm over groups of channels.
+class GroupNorm : public torch::nn::Module {
+ public:
+  GroupNorm(int64_t groups, int64_t channels, double eps) : groups_(groups), eps_(eps) {
+    weight = register_parameter("weight", torch::empty(channels));
+    bias = register_parameter("bias", torch::empty(channels));
+  }
+  // x [n,channels]
+  Tensor forward(const Tensor& x) const {
+    const auto type = weight.scalar_type();
+    return torch::group_norm(x.to(type), groups_, weight, bias, eps_).to(x.scalar_type());
+  }
+  Tensor weight, bias;
+
+ private:
+  int64_t groups_;
+  double eps_;
+};
+
+// The time mixing of RWKV-7; parameter names are fla's. A mixer does not know its place in the
+// model, so every layer is built as the first one: without the mix of its values with the first
+// layer's.
+class Rwkv7 final : public Mixer {
+ public:
+  Rwkv7(int64_t width, const Rwkv7Config& c) : c_(c) {
+    const int64_t inner = c.heads * c.head_dim;
+    for (const char* name : {"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"})
+      mix_.push_back(register_parameter(name, torch::empty({1, 1, width})));
+    k_k_ = register_parameter("k_k", torch::empty(inner));
+    k_a_ = register_parameter("k_a", torch::empty(inner));
+    r_k_ = register_parameter("r_k", torch::empty({c.heads, c.head_dim}));
+    r_proj_ = register_module("r_proj", std::make_shared<Linear>(width, inner));
+    k_proj_ = register_module("k_proj", std::make_shared<Linear>(width, inner));
+    v_proj_ = register_module("v_proj", std::make_shared<Linear>(width, inner));
+    o_proj_ = register_module("o_proj", std::make_shared<Linear>(inner, width));
+    w_lora_ = register_module("w_lora", std::make_shared<Lora>(width, c.decay_rank, inner, true));
+    a_lora_ = register_module("a_lora", std::make_shared<Lora>(width, c.rate_rank, inner, true));
+    g_lora_ = register_module("g_lora", std::make_shared<Lora>(width, c.gate_rank, inner, false));
+    g_norm_ = register_module(
+        "g_norm", std::make_shared<GroupNorm>(c.heads, inner, c.norm_eps * double(c.head_dim)));
+  }
+
+  Tensor forward(const Rows& rows, State& state, const Context& context) override {
+    if (state.empty()) state.resize(2);
+    lrnn::check(state.size() == 2, "rwkv7: the state has ", state.size(), " tensors, not 2");
+    const Tensor x = rows.rows();
+    const Tensor d = shifted(x, state[1], context) - x;
+    ops::Rwkv7 in = inputs(x, d);
+    in.state = state[0], in.cu_seqlens = context.cu_seqlens;
+    if (context.observe) {
+      context.observe("kk", in.kk);
+      context.observe("a", in.a);
+      context.observe("log_w", in.log_w);
+    }
+    if (!context.last_only) return whole(x, d, in, state);
+    const Tensor pick = context.last_rows(x.size(0), x.size(1), 1).squeeze(1);
+    return last(x, d, pick, in, state).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
+  }
+
+  void initialise(const Init& init) override;
+  std::vector<std::string> undecayed() const override { return {"k_k", "k_a", "r_k"}; }
+  int64_t state_size() const override {
+    return c_.heads * c_.head_dim * c_.head_dim + mix_[0].size(2);
+  }
+
+ private:
+  enum Mix { kR, kW, kK, kV, kA, kG };
+  Tensor mixed(const Tensor& x, const Tensor& d, Mix which) const {
+    return x + d * mix_[which].view(-1);
+  }
+  Tensor heads(const Tensor& y) const { return y.unflatten(-1, {c_.heads, c_.head_dim}); }
+
+  // The token before each, and the last of each sequence as the new state [S,D].
+  Tensor shifted(const Tensor& x, Tensor& state, const Context& context) const {
+    const int64_t B = x.size(0), T = x.size(1), rows = B * T;
+    const Tensor ends = context.last_rows(B, T, 1).squeeze(1);  // [S], -1 for an empty sequence
+    Tensor begins = torch::arange(0, rows, std::max<int64_t>(T, 1));
+    if (context.cu_seqlens.defined()) begins = context.cu_seqlens.slice(0, 0, -1);
+    const Tensor flat = x.flatten(0, 1);
+    const Tensor table = state.defined() ? torch::cat({flat, state.to(x.scalar_type())}) : flat;
+    const Tensor from_state =
+        state.defined() ? torch::arange(rows, rows + ends.size(0)) : torch::full_like(ends, -1);
+    const Tensor filled = ends >= 0;
+    const Tensor before = torch::arange(-1, rows - 1);
+    before.index_put_({begins.masked_select(filled)}, from_state.masked_select(filled));
+    const auto out = ops::take({table}, before)[0].view_as(x);
+    state = ops::take({table}, torch::where(filled, ends, from_state))[0];
+    return out;
+  }
+
+  // What acts on the state.
+  ops::Rwkv7 inputs(const Tensor& x, const Tensor& d) const {
+    ops::Rwkv7 in;
+    const Tensor w = w_lora_->forward(mixed(x, d, kW), torch::tanh);
+    const Tensor a = a_lora_->forward(mixed(x, d, kA));
+    const Tensor k = k_proj_->forward(mixed(x, d, kK));
+    // The logarithm of a decay near 1 needs more digits than bfloat16 has.
+    const Tensor wide = w.scalar_type() == torch::kBFloat16 ? w.to(torch::kFloat32) : w;
+    in.log_w = heads(-kSlowestDecay * torch::sigmoid(wide));
+    in.v = heads(v_proj_->forward(mixed(x, d, kV)));
+    in.a = heads(scaled_sigmoid(a, double(c_.range.hi)));
+    in.kk = ops::l2_norm(heads(k * k_k_.to(k.scalar_type())), 1e-12);
+    in.k = heads(k) * (1 + (in.a - 1) * heads(k_a_.to(k.scalar_type())));
+    return in;
+  }
+
+  Tensor whole(const Tensor& x, const Tensor& d, ops::Rwkv7& in, State& state) const {
+    in.r = heads(r_proj_->forward(mixed(x, d, kR)));
+    const auto out = [&] {
+      // The op chooses its own precision: autocast would round the state inside it.
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      return ops::rwkv7(in);
+    }();
+    state[0] = out.state;
+    return output(out.o, in.r, in.k, in.v, mixed(x, d, kG));
+  }
+
+  // The state alone runs over the sequence; it is read once, at the rows `pick` [S].
+  Tensor last(const Tensor& x, const Tensor& d, const Tensor& pick, const ops::Rwkv7& in,
+              State& state) const {
+    const auto at =
+        ops::take({x.flatten(0, 1), d.flatten(0, 1), in.k.flatten(0, 1), in.v.flatten(0, 1)}, pick);
+    const Tensor r = heads(r_proj_->forward(mixed(at[0], at[1], kR)));
+    const Tensor o = [&] {
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+      state[0] = ops::rwkv7(in).state;
+      return ops::read_state(r.to(state[0].scalar_type()), state[0], 1).to(r.scalar_type());
+    }();
+    return output(o, r, at[2], at[3], mixed(at[0], at[1], kG));
+  }
+
+  // o, r, k, v [..,H,D]; x [..,width] for the gate.
+  Tensor output(const Tensor& o, const Tensor& r, const Tensor& k, const Tensor& v,
+                const Tensor& x) const {
+    const Tensor gate = g_lora_->forward(x, torch::sigmoid);
+    const Tensor normed = g_norm_->forward(o.reshape({-1, c_.heads * c_.head_dim})).view_as(o);
+    const Tensor bonus = (r * k * r_k_.to(r.scalar_type())).sum(-1, true) * v;
+    return o_proj_->forward((normed + bonus).flatten(-2) * gate);
+  }
+
+  Rwkv7Config c_;
+  std::vector<Tensor> mix_;
+  Tensor k_k_, k_a_, r_k_;
+  std::shared_ptr<Linear> r_proj_, k_proj_, v_proj_, o_proj_;
+  std::shared_ptr<Lora> w_lora_, a_lora_, g_lora_;
+  std::shared_ptr<GroupNorm> g_norm_;
+};
+
+// Matrices as in the other mixers; the rest as RWKV-7 begins its first layer.
+void Rwkv7::initialise(const Init& init) {
+  const torch::NoGradGuard no_grad;
+  const std::map<std::string, double> power = {{"x_r", .2}, {"x_w", .9}, {"x_k", .7},
+                                               {"x_v", .7}, {"x_a", .9}, {"x_g", .2}};
+  for (const auto& item : named_parameters()) {
+    const auto& name = item.key();
+    Tensor w = item.value();
+    const Tensor ramp = torch::arange(w.size(-1), w.options()) / double(w.size(-1));
+    if (power.contains(name)) {
+      w.copy_((1 - ramp.pow(power.at(name))).expand_as(w));
+    } else if (name == "k_k") {
+      w.fill_(0.85);
+    } else if (name == "k_a" || name == "g_norm.weight") {
+      w.fill_(1);
+    } else if (name == "w_lora.lora.2.bias") {
+      // From hardly any decay to the strongest, channel by channel.
+      w.copy_(-6.5 + 5 * ramp.pow(0.85));
+    } else if (name == "r_k" || name.ends_with("bias")) {
+      w.fill_(0);
+    } else if (init.scheme == "fla") {
+      fill_normal(w, init.seed, name, init.std);
+    } else {
+      const double bound = init.gain * std::sqrt(6.0 / double(w.size(0) + w.size(1)));
+      fill_uniform(w, init.seed, name, -bound, bound);
+    }
+  }
+}
+
+}  // namespace
+
+MixerPtr make_rwkv7(int64_t width, const Section& at) {
+  return std::make_shared<Rwkv7>(width, load<Rwkv7Config>(at, {"name"}));
+}
+
+YAML::Node resolve_rwkv7(const Section& at) { return save(load<Rwkv7Config>(at, {"name"})); }
+
+std::string help_rwkv7() { return help<Rwkv7Config>(); }
+
+}  // namespace lrnn::mixers

@@ -1,0 +1,37 @@
+#pragma once
+#include <torch/types.h>
+
+#include <optional>
+
+// Gated linear attention (GLA). Per head, with the state S [K,V], for each token t:
+//
+//   S <- diag(a_t) S + k_t v_t^T,   a_t = exp(log_gate_t)      or 2 exp(log_gate_t) - 1
+//   o_t = scale S^T q_t
+//
+// With log_gate <= 0 the diagonal transition lies in [0,1], or in [-1,1] with `negative`, an
+// extension of ours. Gradients flow to every input, the initial state included, and back from the
+// final state.
+namespace lrnn::ops {
+
+struct GatedLinearAttention {
+  torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state
+  torch::Tensor k;              // [B,T,H,K]
+  torch::Tensor v;              // [B,T,H,V]
+  torch::Tensor log_gate;       // [B,T,H,K]
+  torch::Tensor state;          // [B,H,K,V], or undefined for zeros
+  std::optional<double> scale;  // K^-1/2 by default
+  bool negative = false;
+  torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
+                             // then [S,H,K,V]. Undefined: B sequences of length T
+};
+
+struct GatedLinearAttentionResult {
+  torch::Tensor o;      // [B,T,H,V]; undefined without q
+  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+};
+
+GatedLinearAttentionResult gated_linear_attention(const GatedLinearAttention& in);
+// The definition: the lines above in plain torch, any dtype, differentiated by torch itself.
+GatedLinearAttentionResult gated_linear_attention_definition(const GatedLinearAttention& in);
+
+}  // namespace lrnn::ops
