@@ -1,8 +1,8 @@
 #pragma once
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <vector>
 
@@ -12,7 +12,9 @@
 // An op on the CPU against its definition, the plain loop in torch. It first agrees with the
 // definition, outputs and all gradients; a disagreement ends the run. `x_definition` is the ratio
 // per token: the definition is timed on 64 tokens, because on the full length its graph would not
-// fit into memory. The runs named length show what a token costs as T grows.
+// fit into memory. The runs named length show what a token costs as T grows. Both are counted in
+// seconds of processor time, all threads together, so that whatever else the machine does is no
+// part of them.
 namespace lrnn {
 
 using Tensors = std::vector<torch::Tensor>;
@@ -27,7 +29,7 @@ struct OpBench {
 
 namespace op_bench {
 
-using Clock = std::chrono::steady_clock;
+inline double processor_seconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 constexpr int64_t kDefinitionTokens = 64;
 
 inline Tensors step(const Tensors& inputs, const OpFunction& function, bool backward) {
@@ -65,9 +67,9 @@ inline double definition_per_token(const OpBench& bench, bool backward) {
   const Tensors in = bench.inputs(bench.batch, kDefinitionTokens);
   double best = 1e30;
   for (int i = 0; i < 3; ++i) {
-    const auto begin = Clock::now();
+    const double begin = processor_seconds();
     step(in, bench.definition, backward);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    best = std::min(best, processor_seconds() - begin);
   }
   return best / double(bench.batch * kDefinitionTokens);
 }
@@ -80,9 +82,9 @@ inline void add(const std::string& name, const OpBench& bench, int64_t batch, in
         [=](benchmark::State& state) {
           const Tensors in = bench.inputs(batch, T);
           step(in, bench.op, backward);
-          const auto begin = Clock::now();
+          const double begin = processor_seconds();
           for (auto _ : state) benchmark::DoNotOptimize(step(in, bench.op, backward));
-          const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+          const double seconds = processor_seconds() - begin;
           const double per_token = seconds / double(state.iterations()) / double(batch * T);
           state.counters["ns/token"] = per_token * 1e9;
           if (compare)

@@ -153,11 +153,38 @@ template <class F, class IO> struct DiagonalBackwardUnit {
     }
   }
 
+  // While token t goes by: where its gradients will be written, and what the chunk before reads.
+  // Inlined as in the delta product.
+  [[gnu::always_inline]] void prefetch(int64_t t) const {
+    prefetch_to_write(row_of<IO>(p.dk, u, t, 0), p.K);
+    prefetch_to_write(row_of<IO>(p.dv, u, t, 0), p.V);
+    prefetch_to_write(row_of<F>(p.dlog_decay, u, t, 0), p.K);
+    if (p.q.data) prefetch_to_write(row_of<IO>(p.dq, u, t, 0), p.K);
+    if (p.kk.data) {
+      prefetch_to_write(row_of<IO>(p.dkk, u, t, 0), p.K);
+      prefetch_to_write(row_of<IO>(p.drate, u, t, 0), p.K);
+    }
+    const int64_t ahead = t - kDiagonalChunk;
+    if (ahead < 0) return;
+    prefetch_row(row_of<const IO>(p.k, u, ahead, 0), p.K);
+    prefetch_row(row_of<const IO>(p.v, u, ahead, 0), p.V);
+    prefetch_row(row_of<const F>(p.log_decay, u, ahead, 0), p.K);
+    if (p.q.data) {
+      prefetch_row(row_of<const IO>(p.q, u, ahead, 0), p.K);
+      prefetch_row(row_of<const IO>(p.d_o, u, ahead, 0), p.V);
+    }
+    if (p.kk.data) {
+      prefetch_row(row_of<const IO>(p.kk, u, ahead, 0), p.K);
+      prefetch_row(row_of<const IO>(p.rate, u, ahead, 0), p.K);
+    }
+  }
+
   template <bool kRank, bool kQ> void columns(int64_t t0, int64_t n, int64_t c) const {
     load_columns(state_at(t0), c, states);
     repeat<kRank>(t0, n, c);
     F* const g = G + c * Kp;
     for (int64_t t = n - 1; t >= 0; --t) {
+      if (c == 0) prefetch(t0 + t);
       const Vec<F> v = values(p.v, t0 + t, c);
       const Vec<F> d_o = kQ ? F(p.scale) * values(p.d_o, t0 + t, c) : Vec<F>{};
       const Vec<F> read = kRank ? load(reads + t * W) : Vec<F>{};

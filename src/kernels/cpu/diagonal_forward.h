@@ -101,6 +101,20 @@ template <class F, class IO> struct DiagonalForwardUnit {
     passes[2 * rank + int(r.q != nullptr)](block, row, p.K, r, v, read, o);
   }
 
+  // What token t needs, for the columns [c, c + n); inlined as in the delta product.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t c, int64_t n) const {
+    prefetch_row(row_of<const IO>(p.k, u, t, 0), p.K);
+    prefetch_row(row_of<const IO>(p.v, u, t, 0) + c, n);
+    prefetch_row(row_of<const F>(p.log_decay, u, t, 0), p.K);
+    if (p.kk.data) {
+      prefetch_row(row_of<const IO>(p.kk, u, t, 0), p.K);
+      prefetch_row(row_of<const IO>(p.rate, u, t, 0), p.K);
+    }
+    if (!p.q.data) return;
+    prefetch_row(row_of<const IO>(p.q, u, t, 0), p.K);
+    prefetch_to_write(row_of<IO>(p.o, u, t, 0) + c, n);
+  }
+
   template <int NV> void block(int64_t c) const {
     const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
     const Reader<F, IO> key{k_buffer, p.K}, query{q_buffer, p.K}, direction{kk_buffer, p.K};
@@ -112,6 +126,7 @@ template <class F, class IO> struct DiagonalForwardUnit {
     const F* kk = kk_at(0);
     if (kk) read_pass<F, NV>(S + c, row, p.K, kk, read);
     for (int64_t t = 0; t < u.length; ++t) {
+      if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
       read_decay(row_of<const F>(p.log_decay, u, t, 0), p.K, p.negative, a);
       if (kk) {
         const IO* const rate = row_of<const IO>(p.rate, u, t, 0);

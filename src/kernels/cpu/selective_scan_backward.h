@@ -84,6 +84,20 @@ template <class F, class IO> struct ScanBackward {
     return dy * z * s;
   }
 
+  // While token t goes by: where its gradients will be written, and what the chunk before reads.
+  // Inlined as in the delta product.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t c) const {
+    __builtin_prefetch(row_of<IO>(p.du, u, t, 0) + c, 1);
+    __builtin_prefetch(row_of<IO>(p.ddelta, u, t, 0) + c, 1);
+    const int64_t ahead = t - kSelectiveScanChunk;
+    if (ahead < 0) return;
+    __builtin_prefetch(row_of<const IO>(p.u, u, ahead, 0) + c);
+    __builtin_prefetch(row_of<const IO>(p.delta, u, ahead, 0) + c);
+    if (!has_dy()) return;
+    __builtin_prefetch(row_of<const IO>(p.dy, u, ahead, 0) + c);
+    if (p.z.data) __builtin_prefetch(row_of<const IO>(p.z, u, ahead, 0) + c);
+  }
+
   template <bool kNegative, class Part>
   void reverse(int64_t v, int64_t c, Part part, int64_t t0, int64_t n) const {
     const Vec<F> skip = load_or_zero<F>(p.skip, c, part);
@@ -91,6 +105,7 @@ template <class F, class IO> struct ScanBackward {
     F *const g = G + v * p.N * W, *const da = dA + v * p.N * W;
     Vec<F> dskip_sum = load(dskip + v * W), dbias_sum = load(dbias + v * W);
     for (int64_t t = n - 1; t >= 0; --t) {
+      prefetch(t0 + t, c);
       const Vec<F> dy = has_dy() ? upstream(t0, t, c, part) : Vec<F>{};
       const Vec<F> step = load(dt + t * W), input = load(in + t * W);
       const IO* const B = row_of<const IO>(p.B, u, t0 + t, 0);

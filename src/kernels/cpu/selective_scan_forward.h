@@ -23,6 +23,17 @@ template <class F, class IO> struct ScanForward {
     return y;
   }
 
+  // What token t needs; inlined as in the delta product.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t c) const {
+    __builtin_prefetch(row_of<const IO>(p.u, u, t, 0) + c);
+    __builtin_prefetch(row_of<const IO>(p.delta, u, t, 0) + c);
+    prefetch_row(row_of<const IO>(p.B, u, t, 0), p.N);
+    if (!p.C.data) return;
+    prefetch_row(row_of<const IO>(p.C, u, t, 0), p.N);
+    if (p.z.data) __builtin_prefetch(row_of<const IO>(p.z, u, t, 0) + c);
+    __builtin_prefetch(row_of<IO>(p.y, u, t, 0) + c, 1);
+  }
+
   template <class Part> void channels(int64_t c, Part part) const {
     const int64_t lanes = lanes_of<F>(part);
     const Vec<F> bias = load_or_zero<F>(p.delta_bias, c, part),
@@ -39,6 +50,7 @@ template <class F, class IO> struct ScanForward {
             ? (output ? &ScanForward::advance<true, true> : &ScanForward::advance<true, false>)
             : (output ? &ScanForward::advance<false, true> : &ScanForward::advance<false, false>);
     for (int64_t t = 0; t < u.length; ++t) {
+      if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c);
       const Vec<F> in = rows::load(row_of<const IO>(p.u, u, t, 0) + c, part);
       const Vec<F> x = rows::load(row_of<const IO>(p.delta, u, t, 0) + c, part) + bias;
       const Vec<F> dt = p.softplus ? softplus<F>(x) : x;
