@@ -5,10 +5,12 @@
 
 #include "ops/delta_product.h"
 #include "ops/gated_linear_attention.h"
+#include "ops/mlstm.h"
 #include "ops/pointwise.h"
 #include "ops/rwkv7.h"
 #include "ops/selective_scan.h"
 #include "ops/short_conv.h"
+#include "ops/slstm.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {
@@ -112,9 +114,47 @@ ops::ShortConv short_conv_of(const Tensors& x) {
   return {.x = x[0], .weight = x[1], .bias = x[2], .state = x[3], .silu = true, .cu_seqlens = {}};
 }
 
+Tensors random_slstm() {
+  const int64_t B = 2, T = 67, H = 2, D = 24;
+  Tensor state = torch::randn({B, 4, H, D});
+  state.select(1, 2).abs_();  // n counts
+  return {torch::randn({B, T, H, 4, D}), torch::randn({H, D, 4, D}) / 5, torch::randn({H, 4, D}),
+          state};
+}
+
+ops::Slstm slstm_of(const Tensors& x) {
+  return {.wx = x[0], .R = x[1], .bias = x[2], .state = x[3], .cu_seqlens = {}};
+}
+
+Tensors random_mlstm() {
+  // Keys and queries that look the same way keep n . q away from zero, by which h is divided.
+  const int64_t B = 2, T = 67, H = 2, K = 16, V = 24;
+  return {1 + 0.3 * torch::randn({B, T, H, K}),
+          1 + 0.3 * torch::randn({B, T, H, K}),
+          torch::randn({B, T, H, V}),
+          torch::randn({B, T, H}),
+          3 + torch::randn({B, T, H}),
+          torch::randn({B, H, K, V}),
+          torch::rand({B, H, K}),
+          torch::randn({B, H})};
+}
+
+ops::Mlstm mlstm_of(const Tensors& x) {
+  return {.q = x[0],
+          .k = x[1],
+          .v = x[2],
+          .i = x[3],
+          .f = x[4],
+          .state = {x[5], x[6], x[7]},
+          .scale = {},
+          .cu_seqlens = {}};
+}
+
 template <class Result> Tensors both(const Result& r) { return {r.o, r.state}; }
 Tensors both(const ops::ShortConvResult& r) { return {r.y, r.state}; }
 Tensors both(const ops::SelectiveScanResult& r) { return {r.y, r.state}; }
+Tensors both(const ops::SlstmResult& r) { return {r.h, r.state}; }
+Tensors all_four(const ops::MlstmResult& r) { return {r.h, r.state.C, r.state.n, r.state.m}; }
 
 std::vector<Op> all_ops() {
   return {
@@ -129,6 +169,10 @@ std::vector<Op> all_ops() {
        [](auto& x) { return both(ops::gated_linear_attention_definition(gla_of(x))); }},
       {"rwkv7", random_rwkv7, [](auto& x) { return both(ops::rwkv7(rwkv7_of(x))); },
        [](auto& x) { return both(ops::rwkv7_definition(rwkv7_of(x))); }},
+      {"slstm", random_slstm, [](auto& x) { return both(ops::slstm(slstm_of(x))); },
+       [](auto& x) { return both(ops::slstm_definition(slstm_of(x))); }},
+      {"mlstm", random_mlstm, [](auto& x) { return all_four(ops::mlstm(mlstm_of(x))); },
+       [](auto& x) { return all_four(ops::mlstm_definition(mlstm_of(x))); }},
       {"short_conv",
        [] {
          return Tensors{torch::randn({2, 67, 40}), torch::randn({40, 1, 4}), torch::randn({40}),
