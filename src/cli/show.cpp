@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 
@@ -20,6 +21,12 @@ std::string shape(const torch::Tensor& tensor) {
   std::string out;
   for (const int64_t size : tensor.sizes())
     out += (out.empty() ? "" : " × ") + std::to_string(size);
+  return out;
+}
+
+std::vector<std::string> block_mixers(const model::ModelConfig& c) {
+  std::vector<std::string> out;
+  for (int64_t i = 0; i < c.layers; ++i) out.emplace_back(lrnn::mixers::find(c.mixer_of(i)).name);
   return out;
 }
 
@@ -47,15 +54,21 @@ int show_config(const ShowArguments& a) {
                 {"vocabulary", task->vocabulary()},
                 {"chance", task->chance()},
                 {"parameters", total},
+                {"mixers", block_mixers(config.model)},
                 {"state_floats", model->state_size()},
+                {"state_floats_per_token", model->state_size(1) - model->state_size()},
                 {"tensors", tensors}});
     return kDone;
   }
   std::cout << YAML::Dump(resolved) << "\n\n" << table.text() << "\n";
+  if (config.model.hybrid.every > 0)
+    std::cout << fmt::format("mixers of the blocks: {}\n",
+                             fmt::join(block_mixers(config.model), ", "));
+  const int64_t per_token = model->state_size(1) - model->state_size();
   std::cout << fmt::format(
-      "{} blocks of width {}; {} parameters; a state of {} floats per sequence; {} token ids\n",
+      "{} blocks of width {}; {} parameters; a state of {} floats per sequence{}; {} token ids\n",
       config.model.layers, config.model.width, thousands(total), thousands(model->state_size()),
-      task->vocabulary());
+      per_token > 0 ? " and " + thousands(per_token) + " per token" : "", task->vocabulary());
   return kDone;
 }
 

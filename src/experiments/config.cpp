@@ -15,6 +15,8 @@ YAML::Node resolve(const RunConfig& config) {
   auto node = save(config);
   node["task"] = tasks::find(config.task).resolve(config.task);
   node["model"]["mixer"] = mixers::resolve(config.model.mixer);
+  if (config.model.hybrid.every > 0)
+    node["model"]["hybrid"]["mixer"] = mixers::resolve(config.model.hybrid.mixer);
   return node;
 }
 

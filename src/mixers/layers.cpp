@@ -35,6 +35,23 @@ Tensor scaled_sigmoid(const Tensor& x, double scale) {
   return out;
 }
 
+Tensor BlockLinear::apply(const Tensor& x, const Tensor& weight) {
+  const int64_t blocks = weight.size(0), in = weight.size(2);
+  const Tensor rows = x.reshape({-1, blocks, in}).transpose(0, 1);
+  return torch::bmm(rows, weight.transpose(1, 2))
+      .transpose(0, 1)
+      .unflatten(0, x.sizes().slice(0, x.dim() - 1));
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return torch::layer_norm(x, {x.size(-1)}, (1 + weight).to(x.scalar_type()), {}, eps_);
+}
+
+Tensor HeadNorm::forward(const Tensor& x) const {
+  const Tensor y = torch::layer_norm(x, {x.size(-1)}, {}, {}, eps_);
+  return y.flatten(-2) * (1 + weight).to(x.scalar_type());
+}
+
 Tensor RmsNorm::forward(const Tensor& x) const { return ops::rms_norm(x, weight, eps_); }
 
 Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,

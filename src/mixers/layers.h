@@ -26,17 +26,53 @@ class Linear : public torch::nn::Module {
 // scale * sigmoid(x), as one node of the graph.
 Tensor scaled_sigmoid(const Tensor& x, double scale);
 
-// Holds the gain of a root-mean-square norm.
-class RmsNorm : public torch::nn::Module {
+// A matrix per block of the channels: y_b = W_b x_b.
+class BlockLinear : public torch::nn::Module {
  public:
-  RmsNorm(int64_t size, double eps) : eps_(eps) {
+  BlockLinear(int64_t blocks, int64_t in, int64_t out) {
+    weight = register_parameter("weight", torch::empty({blocks, out, in}));
+  }
+  Tensor forward(const Tensor& x) const { return apply(x, weight); }
+  // x [..,blocks*in] -> [..,blocks,out]
+  static Tensor apply(const Tensor& x, const Tensor& weight);
+  Tensor weight;  // [blocks,out,in]
+};
+
+// Over the last dimension, with a gain.
+class Norm : public torch::nn::Module {
+ public:
+  Norm(int64_t size, double eps) : eps_(eps) {
     weight = register_parameter("weight", torch::empty(size));
   }
-  Tensor forward(const Tensor& x) const;
-  Tensor weight;  // [size]
+  virtual Tensor forward(const Tensor& x) const = 0;
+  virtual double initial() const = 0;  // of the weight: a gain of 1
+  Tensor weight;                       // [size]
 
- private:
+ protected:
   double eps_;
+};
+
+class RmsNorm final : public Norm {
+ public:
+  using Norm::Norm;
+  Tensor forward(const Tensor& x) const override;
+  double initial() const override { return 1; }
+};
+
+// xLSTM's: no bias, and the gain is 1 + weight.
+class LayerNorm final : public Norm {
+ public:
+  using Norm::Norm;
+  Tensor forward(const Tensor& x) const override;
+  double initial() const override { return 0; }
+};
+
+// The same for each head by itself: x [..,H,D] with a weight of H*D.
+class HeadNorm final : public Norm {
+ public:
+  using Norm::Norm;
+  Tensor forward(const Tensor& x) const override;  // -> [..,H*D]
+  double initial() const override { return 0; }
 };
 
 // Holds the kernel of a short convolution.

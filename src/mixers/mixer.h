@@ -53,16 +53,21 @@ class Mixer : public torch::nn::Module {
   virtual Tensor forward(const Rows& x, State& state, const Context& context = {}) = 0;
 
   // "chomsky", "deltaproduct": Xavier-uniform with `gain`; "fla": normal with deviation `std`.
-  // The weights are a pure function of this struct.
+  // Mixers with an initialisation of their own keep to it. The weights are a pure function of this
+  // struct.
   struct Init {
     std::string scheme = "chomsky";
     double gain = 0.17677669529663687, std = 0.02;  // 2^-2.5
     uint64_t seed = 0;
+    int64_t block = 0, blocks = 1;  // which of how many
   };
   virtual void initialise(const Init& init) = 0;
   // Names of own parameters that weight decay leaves alone.
   virtual std::vector<std::string> undecayed() const { return {}; }
-  virtual int64_t state_size() const = 0;  // floats per sequence
+  // Floats per sequence; per token of it where the state grows: its tensors then have the tokens in
+  // dimension 1, the newest last, with zeros before the first where others are longer.
+  virtual int64_t state_size() const = 0;
+  virtual bool state_grows() const { return false; }
 };
 using MixerPtr = std::shared_ptr<Mixer>;
 

@@ -4,23 +4,28 @@
 
 namespace lrnn::model {
 
-// down(silu(gate(x)) * up(x))
-class SwiGlu : public torch::nn::Module {
+// down(act(gate(x)) * up(x)), with SiLU (swiglu) or GELU (geglu)
+class GatedMlp : public torch::nn::Module {
  public:
-  SwiGlu(int64_t width, int64_t hidden);
+  GatedMlp(int64_t width, const MlpConfig& config);
   Tensor forward(const Tensor& x) const;
 
  private:
+  bool gelu_;
   std::shared_ptr<mixers::Linear> gate_, up_, down_;
 };
 
-// The number of hidden units: `hidden`, or 4·2/3 of the width rounded up to a multiple of 256.
+// Null where the config has no norms.
+std::shared_ptr<mixers::Norm> make_norm(const ModelConfig& config);
+
+// The number of hidden units: `hidden`, or 4·2/3 of the width rounded up to a multiple of 256
+// (swiglu), or 1.3 rounded up to 64 (geglu).
 int64_t hidden_units(const MlpConfig& config, int64_t width);
 
-// x + mixer(norm(x)), then x + mlp(norm(x))
+// x + mixer(norm(x)), then x + mlp(norm(x)); or, plain, norm(mixer(norm(x)))
 class Block : public torch::nn::Module {
  public:
-  Block(const ModelConfig& config);
+  Block(const ModelConfig& config, int64_t index);
 
   // x as in Rows: activations, or the embedding with the tokens. With context.last_only the
   // residual stream, like everything else, is computed at the last positions only.
@@ -29,9 +34,10 @@ class Block : public torch::nn::Module {
   mixers::Mixer& mixer() const { return *mixer_; }
 
  private:
-  std::shared_ptr<mixers::RmsNorm> attn_norm_, mlp_norm_;
+  bool plain_;
+  std::shared_ptr<mixers::Norm> attn_norm_, mlp_norm_, out_norm_;
   mixers::MixerPtr mixer_;
-  std::shared_ptr<SwiGlu> mlp_;
+  std::shared_ptr<GatedMlp> mlp_;
 };
 
 }  // namespace lrnn::model

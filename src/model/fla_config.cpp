@@ -69,6 +69,9 @@ Json fla_config(const ModelConfig& c, int64_t vocabulary) {
   need(name == "delta_product" || name == "delta_net", cat("the mixer ", name));
   const auto m = load<Mixer>(c.mixer, {"name"});
   need(c.final_norm, "final_norm false");
+  need(c.hybrid.every == 0, "hybrid blocks");
+  need(c.norm == "rms", cat("norm ", c.norm));
+  need(c.block == "residual", cat("block ", c.block));
   need(c.mlp.name == "swiglu", cat("mlp ", c.mlp.name));
   need(m.v_activation == "silu", cat("v_activation ", m.v_activation));
   need(m.qk_norm != "none", "qk_norm none");

@@ -17,9 +17,9 @@ class Trunk : public torch::nn::Module {
         register_module("embeddings", std::make_shared<mixers::Linear>(c.width, vocabulary));
     auto layers = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
     for (int64_t i = 0; i < c.layers; ++i)
-      layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c)));
-    if (c.final_norm)
-      norm_ = register_module("norm", std::make_shared<mixers::RmsNorm>(c.width, c.norm_eps));
+      layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c, i)));
+    if (c.final_norm) norm_ = make_norm(c);
+    if (norm_) register_module("norm", norm_);
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
@@ -48,7 +48,7 @@ class Trunk : public torch::nn::Module {
 
   std::shared_ptr<mixers::Linear> embeddings_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<mixers::RmsNorm> norm_;  // null: none
+  std::shared_ptr<mixers::Norm> norm_;  // null: none
 };
 
 namespace {
@@ -71,7 +71,16 @@ void ModelConfig::check(const Section& at) const {
   at.child("mlp").require(mlp.hidden >= 0, "hidden", "must be at least 0, got ", mlp.hidden);
   at.child("init").require(init.gain > 0, "gain", "must be positive, got ", init.gain);
   at.child("init").require(init.std > 0, "std", "must be positive, got ", init.std);
+  at.require(block == "residual" || mlp.name == "none", "block",
+             "plain leaves no place for an mlp");
   mixers::resolve(mixer);
+  at.child("hybrid").require(hybrid.every >= 0, "every", "must be at least 0, got ", hybrid.every);
+  if (hybrid.every > 0) mixers::resolve(hybrid.mixer);
+  if (hybrid.mlp.node().size() > 0) load<MlpConfig>(hybrid.mlp);
+}
+
+MlpConfig ModelConfig::mlp_of(int64_t i) const {
+  return other(i) && hybrid.mlp.node().size() > 0 ? load<MlpConfig>(hybrid.mlp) : mlp;
 }
 
 struct Model::Impl {
@@ -104,12 +113,14 @@ void Model::initialise(uint64_t seed) {
   const torch::NoGradGuard no_grad;
   const InitConfig& c = config_.init;
   const double shrink = 1 / std::sqrt(2.0 * double(config_.layers));
+  const bool xlstm = c.scheme == "xlstm";
+  const double width = double(config_.width), std = xlstm ? std::sqrt(2 / (5 * width)) : c.std;
   for (const auto& item : named_parameters()) {
     const auto& name = item.key();
     Tensor w = item.value();
     if (name.find(".attn.") != std::string::npos) continue;
     if (name.ends_with("norm.weight")) {
-      w.fill_(1);
+      w.fill_(config_.norm == "layer" ? 0 : 1);  // where the gain is 1 + weight
     } else if (c.scheme == "mamba") {
       const double bound = 1 / std::sqrt(double(w.size(1)));
       if (name == "model.embeddings.weight")
@@ -117,7 +128,9 @@ void Model::initialise(uint64_t seed) {
       else
         mixers::fill_uniform(w, seed, name, -bound, bound);
     } else if (!name.ends_with("down_proj.weight") || c.scheme == "fla") {
-      mixers::fill_normal(w, seed, name, c.std);
+      mixers::fill_normal(w, seed, name, std);
+    } else if (xlstm) {
+      mixers::fill_normal(w, seed, name, 2 / double(config_.layers) / std::sqrt(width));
     } else if (c.scheme == "chomsky") {
       mixers::fill_normal(w, seed, name, c.std * shrink);
     } else {
@@ -127,8 +140,12 @@ void Model::initialise(uint64_t seed) {
   }
   const auto& blocks = impl_->trunk->blocks();
   for (size_t i = 0; i < blocks.size(); ++i)
-    blocks[i]->mixer().initialise(
-        {.scheme = c.scheme, .gain = c.gain, .std = c.std, .seed = Random(seed, 0, i).bits()});
+    blocks[i]->mixer().initialise({.scheme = c.scheme,
+                                   .gain = c.gain,
+                                   .std = c.std,
+                                   .seed = Random(seed, 0, i).bits(),
+                                   .block = int64_t(i),
+                                   .blocks = int64_t(blocks.size())});
 }
 
 Tensor Model::forward(const Tensor& tokens, State& state, const Context& context) {
@@ -138,9 +155,10 @@ Tensor Model::forward(const Tensor& tokens, State& state, const Context& context
   return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->embedding());
 }
 
-int64_t Model::state_size() const {
+int64_t Model::state_size(int64_t tokens) const {
   int64_t size = 0;
-  for (const auto& block : impl_->trunk->blocks()) size += block->mixer().state_size();
+  for (const auto& block : impl_->trunk->blocks())
+    size += block->mixer().state_size() * (block->mixer().state_grows() ? tokens : 1);
   return size;
 }
 
@@ -151,6 +169,11 @@ int64_t Model::parameter_count() const {
 }
 
 bool Model::decays(const std::string& name) const {
+  if (config_.decay == "matrices") {
+    const auto parameters = named_parameters();
+    const Tensor* const w = parameters.find(name);
+    if (name == "model.embeddings.weight" || (w != nullptr && w->dim() < 2)) return false;
+  }
   const auto& blocks = impl_->trunk->blocks();
   for (size_t i = 0; i < blocks.size(); ++i)
     for (const auto& own : blocks[i]->mixer().undecayed())

@@ -13,8 +13,9 @@ struct MlpConfig {
   int64_t hidden = 0;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("name", name, "what follows the mixer in each block", {"swiglu", "none"});
-    visit("hidden", hidden, "hidden units; 0: 4·2/3 of the width, rounded up to 256");
+    visit("name", name, "what follows the mixer in each block", {"swiglu", "geglu", "none"});
+    visit("hidden", hidden,
+          "hidden units; 0: of swiglu 4·2/3 of the width, rounded up to 256; of geglu 1.3, to 64");
   }
 };
 
@@ -25,18 +26,32 @@ struct InitConfig {
   template <class Visit> void fields(Visit&& visit) {
     visit("scheme", scheme,
           "chomsky, deltaproduct: the experiments' own; fla: today's library; mamba: embedding "
-          "N(0, 1), the rest uniform by fan-in",
-          {"chomsky", "deltaproduct", "fla", "mamba"});
+          "N(0, 1), the rest uniform by fan-in; xlstm: normal, by the width",
+          {"chomsky", "deltaproduct", "fla", "mamba", "xlstm"});
     visit("gain", gain, "Xavier gain of the mixer's projections");
-    visit("std", std, "deviation of embedding, head and MLP, except with mamba");
+    visit("std", std, "deviation of embedding, head and MLP, except with mamba and xlstm");
+  }
+};
+
+// Blocks with another mixer than the rest: attention every fourth block, and the like.
+struct HybridConfig {
+  int64_t every = 0;
+  Section mixer, mlp;
+
+  template <class Visit> void fields(Visit&& visit) {
+    visit("every", every, "blocks every, 2 every, … of 1, 2, … have this mixer; 0: none");
+    visit("mixer", mixer, "{name, …}: see `lrnn mixers`");
+    visit("mlp", mlp, "what follows it; absent: as in the other blocks");
   }
 };
 
 struct ModelConfig {
   int64_t width = 128, layers = 2;
   Section mixer;
+  HybridConfig hybrid;
   MlpConfig mlp;
   InitConfig init;
+  std::string block = "residual", norm = "rms", decay = "all";
   double norm_eps = 1e-6;
   bool tied = false, final_norm = true;
 
@@ -44,13 +59,28 @@ struct ModelConfig {
     visit("width", width, "size of the residual stream");
     visit("layers", layers, "blocks");
     visit("mixer", mixer, "{name, …}: see `lrnn mixers`");
+    visit("hybrid", hybrid, "blocks with another mixer");
     visit("mlp", mlp, "what follows the mixer in each block");
+    visit("block", block, "x + mixer(norm(x)), then x + mlp(norm(x)); or norm(mixer(norm(x)))",
+          {"residual", "plain"});
     visit("init", init, "initial weights");
-    visit("norm_eps", norm_eps, "inside the square root of every RMSNorm");
+    visit("norm", norm, "of each block and before the head: RMSNorm, or xLSTM's LayerNorm",
+          {"rms", "layer", "none"});
+    visit("norm_eps", norm_eps, "inside the square root of every norm");
+    visit("decay", decay,
+          "what weight decay acts on: all but a mixer's exceptions; or, as in xLSTM, only tensors "
+          "of two or more dimensions and not the embedding",
+          {"all", "matrices"});
     visit("tied", tied, "the head uses the embedding's weights");
-    visit("final_norm", final_norm, "an RMSNorm stands before the head");
+    visit("final_norm", final_norm, "a norm stands before the head");
   }
   void check(const Section& at) const;
+  // Of block i, counted from 0.
+  const Section& mixer_of(int64_t i) const { return other(i) ? hybrid.mixer : mixer; }
+  MlpConfig mlp_of(int64_t i) const;
+
+ private:
+  bool other(int64_t i) const { return hybrid.every > 0 && (i + 1) % hybrid.every == 0; }
 };
 
 using State = std::vector<mixers::State>;  // one per block; empty means "the beginning of time"
@@ -72,7 +102,7 @@ class Model : public torch::nn::Module {
   Tensor forward(const Tensor& tokens, State& state, const Context& context = {});
 
   int64_t vocabulary() const { return vocabulary_; }
-  int64_t state_size() const;  // floats per sequence
+  int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens
   int64_t parameter_count() const;
   const ModelConfig& config() const { return config_; }
   // Whether weight decay applies to the parameter of that name.

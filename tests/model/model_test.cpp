@@ -63,6 +63,85 @@ TEST(Model, MambaOfThePapers) {
   EXPECT_GT(head, 0.088);
 }
 
+std::string xlstm(const char* mixer, const char* mlp) {
+  return cat(
+      "norm: layer\nnorm_eps: 1.0e-5\ninit: {scheme: xlstm}\ndecay: matrices\nmixer: {name: ",
+      mixer, "}\nmlp: {name: ", mlp, "}\n");
+}
+
+TEST(Model, ParameterCountsOfXlstm) {
+  const std::string mlstm = xlstm("mlstm", "none"), slstm = xlstm("slstm", "geglu");
+  const std::vector<int64_t> vocabularies = {3, 10, 12}, m = {219792, 221584, 222096},
+                             s = {215680, 217472, 217984};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(count(mlstm, vocabularies[i]), m[i]);
+    EXPECT_EQ(count(slstm, vocabularies[i]), s[i]);
+  }
+}
+
+TEST(Model, XlstmDecaysMatricesButNotTheEmbedding) {
+  for (const auto& yaml : {xlstm("mlstm", "none"), xlstm("slstm", "geglu")}) {
+    Model model(config_of(yaml), 3, 1);
+    for (const auto& item : model.named_parameters()) {
+      const auto& name = item.key();
+      const bool want = item.value().dim() > 1 && name != "model.embeddings.weight" &&
+                        !name.ends_with("attn.bias");
+      EXPECT_EQ(model.decays(name), want) << name;
+    }
+  }
+}
+
+TEST(Model, XlstmInitialisation) {
+  const auto weights = [](const std::string& yaml) {
+    Model model(config_of(yaml), 200, 3);
+    std::map<std::string, Tensor> out;
+    for (const auto& item : model.named_parameters()) out[item.key()] = item.value().detach();
+    return out;
+  };
+  const auto deviation = [](const Tensor& w) { return w.std().item<double>(); };
+  auto s = weights(xlstm("slstm", "geglu")), m = weights(xlstm("mlstm", "none"));
+  const std::string first = "model.layers.0.", second = "model.layers.1.";
+  for (const std::string& name :
+       {std::string("lm_head.weight"), std::string("model.embeddings.weight"),
+        second + "mlp.up_proj.weight", first + "attn.if_gates.weight"})
+    EXPECT_NEAR(deviation(s[name]), 0.0559017, 1e-3) << name;
+  EXPECT_NEAR(deviation(s[first + "mlp.down_proj.weight"]), 0.0883883, 1e-3);
+  EXPECT_EQ(s[first + "attn.recurrent"].abs().max().item<double>(), 0);
+  const auto f = [&](const std::string& layer) { return s[layer + "attn.bias"].select(1, 1); };
+  const auto near = [](const Tensor& got, std::vector<double> want) {
+    return (got.to(torch::kFloat64) - torch::tensor(want, torch::kFloat64))
+               .abs()
+               .max()
+               .item<double>() < 1e-4;
+  };
+  const Tensor at = torch::tensor({0, 1, 2, 31}, torch::kInt64);
+  EXPECT_TRUE(near(f(first)[3].index_select(0, at), {5, 0.7168, -0.2733, -7}));
+  EXPECT_TRUE(near(f(second)[0].index_select(0, at), {5, 4.9507, 4.8505, -7}));
+  EXPECT_EQ(s[first + "attn.bias"].select(1, 3).abs().max().item<double>(), 0);
+  EXPECT_NEAR(deviation(m[second + "attn.q_proj.weight"]), 0.0559017, 3e-3);
+  EXPECT_NEAR(deviation(m[second + "attn.o_proj.weight"]), 0.1767767, 2e-3);
+  EXPECT_TRUE(near(m[first + "attn.f_bias"], {3, 4, 5, 6}));
+  EXPECT_EQ(m[first + "attn.f_gate.weight"].abs().max().item<double>(), 0);
+  EXPECT_EQ(m["model.norm.weight"].abs().max().item<double>(), 0);
+  EXPECT_TRUE(torch::equal(m[first + "attn.skip"], torch::ones(256)));
+}
+
+TEST(Model, HybridBlocksAreTheOnesAskedFor) {
+  const auto model = Model::blank(
+      config_of("layers: 4\nwidth: 8\nmixer: {name: delta_net}\nmlp: {name: none}\n"
+                "hybrid: {every: 2, mixer: {name: attention}, mlp: {name: swiglu, hidden: 4}}"),
+      3);
+  for (const auto& item : model->named_parameters()) {
+    const auto& name = item.key();
+    const bool odd =
+        name.find("layers.1.") != std::string::npos || name.find("layers.3.") != std::string::npos;
+    if (name.find(".mlp.") != std::string::npos) EXPECT_TRUE(odd) << name;
+    if (name.find("b_proj") != std::string::npos) EXPECT_FALSE(odd) << name;
+  }
+  EXPECT_EQ(model->state_size(), 2 * (4 * 32 * 32 + 4 * 3 * 128));
+  EXPECT_EQ(model->state_size(10) - model->state_size(), 2 * 10 * (2 * 8 + 1));
+}
+
 TEST(Model, ParameterCountsOfTheGroups) {
   const std::vector<int64_t> S3 = {398496, 498336, 598176, 698016};
   const std::vector<int64_t> S5 = {427680, 527520, 627360, 727200};
@@ -158,9 +237,25 @@ TEST(Model, InitialisationsDiffer) {
   EXPECT_NEAR(deviation(fla[layer + "attn.o_proj.weight"]), 0.02, 2e-4);
 }
 
+// On top of kSmall, but for the last.
+const char* kWithAttention = "hybrid: {every: 2, mixer: {name: attention, heads: 2}}";
+const char* kXlstm = R"(
+norm: layer
+decay: matrices
+hybrid: {every: 2, mixer: {name: slstm, heads: 2}, mlp: {name: geglu, hidden: 4}}
+)";
+const char* kPlain = R"(width: 4
+norm: none
+block: plain
+init: {std: 0.5}
+mlp: {name: none}
+mixer: {name: diagonal}
+hybrid: {every: 2, mixer: {name: matrix_product, size: 2}}
+)";
+
 class Forward : public testing::TestWithParam<const char*> {
  protected:
-  Forward() : model_(config_of(cat(kSmall, GetParam())), 5, 2) {
+  Forward() : model_(config_of(GetParam() == kPlain ? kPlain : cat(kSmall, GetParam())), 5, 2) {
     torch::manual_seed(4);
     model_.to(torch::kFloat64);
   }
@@ -182,7 +277,7 @@ TEST_P(Forward, StepByStepIsTheWhole) {
   int64_t size = 0;
   for (const auto& block : state)
     for (const auto& part : block) size += part.numel();
-  EXPECT_EQ(size, 3 * model_.state_size());
+  EXPECT_EQ(size, 3 * model_.state_size(8));
 }
 
 TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
@@ -233,7 +328,9 @@ TEST_P(Forward, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, Forward, testing::Values("", "tied: true", "layers: 1"),
+INSTANTIATE_TEST_SUITE_P(Each, Forward,
+                         testing::Values("", "tied: true", "layers: 1", kWithAttention, kXlstm,
+                                         kPlain),
                          [](const auto& info) { return cat("config", info.index); });
 
 TEST(Model, ObserversSeeEveryLayer) {
@@ -265,6 +362,12 @@ TEST(Model, RefusesWhatItCannotBe) {
   EXPECT_EQ(error_of("mixer: {name: delta_net, heads: 0}"),
             "x.yaml:1: mixer.heads must be at least 1, got 0");
   EXPECT_EQ(error_of("width: 8"), "x.yaml: mixer.name is needed");
+  EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: 2}")),
+            "x.yaml:2: hybrid.mixer.name is needed");
+  EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: -1}")),
+            "x.yaml:2: hybrid.every must be at least 0, got -1");
+  EXPECT_EQ(error_of(cat(kParity, "\nblock: plain")),
+            "x.yaml:2: block plain leaves no place for an mlp");
 
   Model model(config_of(kSmall), 5, 2);
   State state;
