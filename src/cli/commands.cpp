@@ -15,6 +15,7 @@ const std::vector<Command>& commands() {
       {"train", "train what a config describes, or go on with it", train},
       {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
       {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},
+      {"reproduce", "train what a published table is made of, and compare", reproduce},
       {"show", "a config with every key, and the model it makes", show},
       {"export", "a run as a folder that fla and transformers load", export_model},
       {"tasks", "list the tasks, or print samples of one", tasks},
@@ -30,7 +31,7 @@ std::string overview() {
   std::string out =
       "lrnn trains, runs and explains linear RNNs that track state.\n\n"
       "Usage: lrnn COMMAND [arguments]\n\n";
-  for (const auto& c : commands()) out += fmt::format("  {:<10}{}\n", c.name, c.about);
+  for (const auto& c : commands()) out += fmt::format("  {:<11}{}\n", c.name, c.about);
   return out +
          "\nEvery command explains itself with --help and answers scripts with --json.\n"
          "Exit codes: 0 done, 1 the answer is no, 2 an error, 130 interrupted.\n\n"

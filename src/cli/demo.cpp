@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/configs_folder.h"
 #include "cli/demo_page.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -16,23 +16,11 @@
 namespace lrnn::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct DemoArguments {
   std::string out = "runs/demo";
   int64_t seed = -1;
   bool json = false, quiet = false;
 };
-
-// Beside an installed program, in the checkout around a build folder, or where it was built.
-std::string configs_folder() {
-  std::error_code ignored;
-  const auto program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const auto& folder :
-       {program / "../share/lrnn/configs", program / "../configs", fs::path(LRNN_CONFIGS)})
-    if (fs::exists(folder / "demo", ignored)) return fs::weakly_canonical(folder, ignored).string();
-  throw Error("the demo's configs were not found", "run lrnn from where it was built or installed");
-}
 
 std::string line(const std::vector<experiments::Progress>& all, double seconds) {
   double done = 0, steps = 0;

@@ -63,6 +63,24 @@ std::string Table::text() const {
   return out;
 }
 
+std::string Table::markdown() const {
+  const auto right = numeric();
+  const auto print = [](const std::vector<std::string>& cells) {
+    std::string line = "|";
+    for (const auto& cell : cells) {
+      line += ' ';
+      for (const char c : cell) line += c == '|' ? std::string("\\|") : std::string(1, c);
+      line += " |";
+    }
+    return line + "\n";
+  };
+  std::string out = print(head_) + "|";
+  for (const bool number : right) out += number ? " ---: |" : " --- |";
+  out += "\n";
+  for (const auto& row : rows_) out += print(row);
+  return out;
+}
+
 std::string Table::csv() const {
   const auto print = [](const std::vector<std::string>& cells) {
     std::string line;

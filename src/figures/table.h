@@ -4,7 +4,7 @@
 
 namespace lrnn::figures {
 
-// A table with one heading per column, for people (text), programs (csv) and pages (html). Columns
+// A table with one heading per column, for people (text, markdown), programs (csv) and pages (html). Columns
 // whose cells are all numbers are aligned to the right.
 class Table {
  public:
@@ -13,6 +13,7 @@ class Table {
   bool empty() const { return rows_.empty(); }
 
   std::string text() const;
+  std::string markdown() const;
   std::string csv() const;
   std::string html() const;
 

@@ -28,6 +28,12 @@ TEST(Table, QuotesInCsv) {
   EXPECT_EQ(example().csv(), "model,β\n\"a, \"\"b\"\" <c>\",1.5\ngrößer,10\n");
 }
 
+TEST(Table, IsMarkdown) {
+  Table table({"a|b", "n"});
+  table.row({"x", "1"});
+  EXPECT_EQ(table.markdown(), "| a\\|b | n |\n| --- | ---: |\n| x | 1 |\n");
+}
+
 TEST(Table, EscapesInHtml) {
   EXPECT_EQ(xml_problem(example().html()), "");
   EXPECT_NE(example().html().find("&lt;c&gt;"), std::string::npos);

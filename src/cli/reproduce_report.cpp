@@ -1,0 +1,144 @@
+#include "cli/reproduce_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace lrnn::cli {
+namespace {
+
+using experiments::CellOutcome;
+
+std::string three(double value) { return std::isnan(value) ? "–" : fmt::format("{:.3f}", value); }
+
+std::string with_mad(const experiments::Summary& s) {
+  if (std::isnan(s.median)) return "–";
+  return fmt::format("{:.3f} ± {:.3f}", s.median, std::isnan(s.mad) ? 0 : s.mad);
+}
+
+int64_t seeds_done(const CellOutcome& cell) {
+  int64_t out = 0;
+  for (const auto& run : cell.runs) out += run.done;
+  return out;
+}
+
+// Missing numbers are null.
+Json number_or_null(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
+
+Json summary_json(const experiments::Summary& s) {
+  return {{"best", number_or_null(s.best)},
+          {"median", number_or_null(s.median)},
+          {"mad", number_or_null(s.mad)}};
+}
+
+Json cell_json(const CellOutcome& cell) {
+  Json runs = Json::array();
+  for (const auto& run : cell.runs)
+    runs.push_back({{"seed", run.seed},
+                    {"done", run.done},
+                    {"score", number_or_null(run.score)},
+                    {"seconds", run.seconds},
+                    {"folder", run.folder},
+                    {"lengths", run.lengths},
+                    {"training", run.training}});
+  return {{"task", cell.cell.task},
+          {"model", cell.cell.model},
+          {"config", cell.cell.config},
+          {"published", summary_json(cell.cell.published)},
+          {"published_in_words", cell.cell.says},
+          {"published_curve", cell.cell.curve},
+          {"ours", summary_json(cell.ours)},
+          {"lr", cell.lr},
+          {"seeds", seeds_done(cell)},
+          {"seconds", cell.seconds},
+          {"remark", experiments::remark(cell)},
+          {"runs", runs}};
+}
+
+}  // namespace
+
+std::string reproduce_warning(const experiments::PlanOptions& options) {
+  std::string out;
+  if (options.scale != 1)
+    out = fmt::format("SHORTENED: {:g} of the published steps, so the numbers are not comparable",
+                      options.scale);
+  std::string keys;
+  for (const auto& key : options.keys) keys += (keys.empty() ? "" : " ") + key;
+  if (!keys.empty()) out += (out.empty() ? "" : "; ") + ("CHANGED: " + keys);
+  return out;
+}
+
+figures::Table reproduce_table(const ReproduceReport& report) {
+  const bool grid = report.options.lr_grid;
+  std::vector<std::string> head = {"task",           "model",
+                                   "published best", "published median ± MAD",
+                                   "ours best",      "ours median ± MAD",
+                                   "seeds",          "wall time",
+                                   "remark"};
+  if (grid) head.insert(head.begin() + 6, "lr");
+  figures::Table table(head);
+  for (const auto& cell : report.cells) {
+    const auto& published = cell.cell.published;
+    std::string remark = experiments::remark(cell);
+    const auto prepend = [&](const char* word) {
+      remark = word + (remark.empty() ? "" : ", " + remark);
+    };
+    if (!report.options.keys.empty()) prepend("changed");
+    if (report.options.scale != 1) prepend("shortened");
+    std::vector<std::string> row = {cell.cell.task,
+                                    cell.cell.model,
+                                    std::isnan(published.best) && !cell.cell.says.empty()
+                                        ? cell.cell.says
+                                        : three(published.best),
+                                    with_mad(published),
+                                    three(cell.ours.best),
+                                    with_mad(cell.ours),
+                                    fmt::format("{} of {}", seeds_done(cell), report.options.seeds),
+                                    cell.seconds > 0 ? duration(cell.seconds) : "–",
+                                    remark};
+    if (grid) row.insert(row.begin() + 6, seeds_done(cell) ? fmt::format("{:g}", cell.lr) : "–");
+    table.row(row);
+  }
+  return table;
+}
+
+std::string reproduce_markdown(const ReproduceReport& report) {
+  const auto& suite = report.suite;
+  std::string out = fmt::format("# {}\n\n{}\n\nScore: {}. Published: {}.\n\n", suite.name,
+                                suite.about, suite.score, suite.source);
+  if (const auto warning = reproduce_warning(report.options); !warning.empty())
+    out += "**" + warning + "**\n\n";
+  out += reproduce_table(report).markdown();
+  if (!report.failures.empty()) out += "\nRuns that failed:\n\n";
+  for (const auto& failure : report.failures) out += "* " + failure + "\n";
+  return out;
+}
+
+Json reproduce_json(const ReproduceReport& report) {
+  Json cells = Json::array();
+  for (const auto& cell : report.cells) cells.push_back(cell_json(cell));
+  return {{"suite", report.suite.name},
+          {"source", report.suite.source},
+          {"score", report.suite.score},
+          {"lrnn", LRNN_VERSION},
+          {"scale", report.options.scale},
+          {"shortened", report.options.scale != 1},
+          {"keys", report.options.keys},
+          {"lr_grid", report.options.lr_grid},
+          {"seeds", report.options.seeds},
+          {"warning", reproduce_warning(report.options)},
+          {"cells", cells},
+          {"failures", report.failures}};
+}
+
+std::string write_reproduce_report(const ReproduceReport& report) {
+  const auto folder = experiments::suite_folder(report.suite, report.options);
+  write_file(folder + "/table.md", reproduce_markdown(report));
+  // A CSV has no place for a heading, so each line says whether its run was shortened.
+  write_file(folder + "/table.csv", reproduce_table(report).csv());
+  write_file(folder + "/table.json", reproduce_json(report).dump(1) + "\n");
+  write_file(folder + "/report.html", reproduce_page(report));
+  return folder + "/report.html";
+}
+
+}  // namespace lrnn::cli

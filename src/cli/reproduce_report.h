@@ -1,0 +1,31 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "cli/output.h"
+#include "experiments/outcome.h"
+#include "figures/table.h"
+
+// The table of a suite beside the published one, in every form it is asked for.
+namespace lrnn::cli {
+
+struct ReproduceReport {
+  experiments::Suite suite;
+  experiments::PlanOptions options;
+  std::vector<experiments::CellOutcome> cells;
+  std::vector<std::string> failures;  // "parity, Mamba [0,1], seed 42: why"
+};
+
+// What is not as published ("SHORTENED to 0.05 of the steps"), or nothing. Shown wherever results
+// are.
+std::string reproduce_warning(const experiments::PlanOptions& options);
+
+figures::Table reproduce_table(const ReproduceReport& report);
+std::string reproduce_markdown(const ReproduceReport& report);
+Json reproduce_json(const ReproduceReport& report);
+std::string reproduce_page(const ReproduceReport& report);  // self-contained HTML with figures
+
+// table.md, table.csv, table.json and report.html in the suite's folder; the result is the page.
+std::string write_reproduce_report(const ReproduceReport& report);
+
+}  // namespace lrnn::cli

@@ -1,0 +1,127 @@
+#include "experiments/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/atomic_file.h"
+#include "experiments/result.h"
+
+namespace lrnn::experiments {
+namespace {
+
+using OutcomeJson = nlohmann::ordered_json;
+constexpr double kSamplingError = 0.011;  // of a scaled parity score on 8192 sequences
+
+double prefix_at(const training::Evaluation& e, int64_t at) {
+  if (at <= 0 || at >= int64_t(e.prefix.size())) return e.accuracy();
+  return e.prefix[size_t(at)];
+}
+
+// The evaluations on the way: for prefix tasks of whole sequences, which is what is logged.
+Curve read_training(const std::string& file) {
+  Curve out;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (const auto json = OutcomeJson::parse(line, nullptr, false);
+        json.is_object() && json.value("kind", "") == "eval")
+      out.emplace_back(json.value("step", 0.0), json.value("scaled", Summary::kNothing));
+  return out;
+}
+
+Curve read_lengths(const std::string& file) {
+  Curve out;
+  if (!std::filesystem::exists(file)) return out;
+  const auto json = OutcomeJson::parse(read_file(file), nullptr, false);
+  if (!json.is_object() || !json.contains("lengths")) return out;
+  for (const auto& bin : json.at("lengths"))
+    out.emplace_back((bin.value("low", 0.0) + bin.value("high", 0.0)) / 2,
+                     bin.value("scaled", Summary::kNothing));
+  return out;
+}
+
+std::vector<double> scores(const std::vector<Outcome>& runs) {
+  std::vector<double> out;
+  for (const auto& run : runs)
+    if (run.done) out.push_back(run.score);
+  return out;
+}
+
+}  // namespace
+
+Outcome read_outcome(const PlannedRun& run, int64_t at) {
+  Outcome out;
+  out.seed = run.seed, out.lr = run.lr, out.folder = run.folder;
+  out.training = read_training(run.folder + "/metrics.jsonl");
+  out.done = finished(run);
+  if (!out.done) return out;
+  const auto json = OutcomeJson::parse(read_file(run.folder + "/result.json"));
+  const auto e = evaluation_from_json(json.at("evaluation"));
+  out.seconds = json.value("seconds", 0.0);
+  if (e.prefix.empty()) {
+    out.score = e.scaled();
+    out.lengths = read_lengths(lengths_file(run));
+  } else {
+    out.score = prefix_at(e, at);
+    for (size_t l = 0; l < e.prefix.size(); ++l) out.lengths.emplace_back(double(l), e.prefix[l]);
+  }
+  return out;
+}
+
+const Outcome* CellOutcome::middle() const {
+  std::vector<const Outcome*> done;
+  for (const auto& run : runs)
+    if (run.done) done.push_back(&run);
+  if (done.empty()) return nullptr;
+  std::sort(done.begin(), done.end(), [](auto a, auto b) { return a->score < b->score; });
+  return done[(done.size() - 1) / 2];
+}
+
+std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedRun>& runs) {
+  std::vector<CellOutcome> out;
+  for (size_t i = 0; i < suite.cells.size(); ++i) {
+    CellOutcome cell;
+    cell.cell = suite.cells[i];
+    std::map<double, std::vector<Outcome>, std::greater<>> by_rate;
+    for (const auto& run : runs) {
+      if (run.cell != i) continue;
+      by_rate[run.lr].push_back(read_outcome(run, cell.cell.at));
+      cell.seconds += by_rate[run.lr].back().seconds;
+      const auto task = tasks::make(run.resolved.task);
+      cell.trained_to = task->length(tasks::Split::kTrain).hi;
+      cell.prefix = task->score() == tasks::Score::kPrefix;
+    }
+    for (auto& [lr, of_rate] : by_rate) {
+      const auto ours = summarise(scores(of_rate));
+      if (!cell.runs.empty() && !(ours.median > cell.ours.median || std::isnan(cell.ours.median)))
+        continue;
+      cell.lr = lr, cell.ours = ours, cell.runs = std::move(of_rate);
+    }
+    out.push_back(std::move(cell));
+  }
+  return out;
+}
+
+double difference(const CellOutcome& c) {
+  const auto& published = c.cell.published;
+  return std::isnan(published.median) ? c.ours.best - published.best
+                                      : c.ours.median - published.median;
+}
+
+double spread(const CellOutcome& c) {
+  const auto& published = c.cell.published;
+  const auto or_nothing = [](double x) { return std::isnan(x) ? 0 : x; };
+  return or_nothing(published.mad) + or_nothing(c.ours.mad) + kSamplingError;
+}
+
+std::string remark(const CellOutcome& c) {
+  const double d = difference(c);
+  if (std::isnan(d) || std::abs(d) <= spread(c)) return "";
+  return fmt::format("{} by {:.3f}", d < 0 ? "lower" : "higher", std::abs(d));
+}
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,45 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/plan.h"
+
+// What the runs of a published table came to, read back from their folders.
+namespace lrnn::experiments {
+
+using Curve = std::vector<std::pair<double, double>>;
+
+struct Outcome {
+  bool done = false;
+  int64_t seed = 0;
+  double lr = 0, score = Summary::kNothing, seconds = 0;
+  std::string folder;
+  Curve training;  // the score by step, as evaluated on the way
+  Curve lengths;   // scaled accuracy by length, or prefix accuracy by position
+};
+// `at`: the prefix that is scored, as in Cell.
+Outcome read_outcome(const PlannedRun& run, int64_t at = 0);
+
+// One cell of the table: all seeds with the learning rate whose median is best.
+struct CellOutcome {
+  Cell cell;
+  double lr = 0;
+  std::vector<Outcome> runs;  // those of that rate, done or not
+  Summary ours;
+  double seconds = 0;             // of all its runs, other rates included
+  int64_t trained_to = 0;         // the longest training sequence
+  bool prefix = false;            // the curves are prefix curves
+  const Outcome* middle() const;  // the run whose score is the median (of two, the lower); or null
+};
+std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedRun>& runs);
+
+// How far ours is from what is published: median against median, or best against best where that is
+// all there is. NaN when one of them is missing.
+double difference(const CellOutcome& cell);
+// What that may be by chance: both MADs, and the sampling error of a test on 8192 sequences.
+double spread(const CellOutcome& cell);
+// "" or one remark, such as "lower by 0.31".
+std::string remark(const CellOutcome& cell);
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,102 @@
+#include "experiments/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+
+namespace lrnn::experiments {
+namespace {
+
+int open_output(const std::string& path, int how) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+  check(file >= 0, "cannot write ", path, ": ", std::strerror(errno));
+  return file;
+}
+
+// The environment of the child: ours, with some variables replaced.
+std::vector<std::string> merged_environment(const Process::Command& command) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    bool replaced = false;
+    for (const auto& [name, value] : command.environment)
+      replaced = replaced || text.rfind(name + "=", 0) == 0;
+    if (!replaced) out.push_back(text);
+  }
+  for (const auto& [name, value] : command.environment) out.push_back(name + "=" + value);
+  return out;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (auto& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+}  // namespace
+
+std::string this_program() {
+  std::error_code failed;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);
+  check(!failed, "cannot find the program that is running: ", failed.message());
+  return path.string();
+}
+
+Process::Process(const Command& command) {
+  const int log = open_output(command.log, O_APPEND);
+  const int out = command.out.empty() ? log : open_output(command.out, O_TRUNC);
+  // Everything is made ready before the fork: after it only a few calls are safe.
+  auto words = command.words, environment = merged_environment(command);
+  const auto argv = pointers(words), envp = pointers(environment);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(130);  // it ended before we could ask to be told
+    ::dup2(out, 1), ::dup2(log, 2);
+    ::execve(argv[0], argv.data(), envp.data());
+    ::_exit(127);
+  }
+  const int error = errno;
+  if (out != log) ::close(out);
+  ::close(log);
+  check(pid_ > 0, "cannot start a process: ", std::strerror(error));
+}
+
+Process::~Process() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGTERM);
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Process::ended(int status) {
+  code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  pid_ = -1;
+}
+
+bool Process::running() {
+  if (pid_ <= 0) return false;
+  int status = 0;
+  const pid_t found = ::waitpid(pid_, &status, WNOHANG);
+  if (found == pid_) ended(status);
+  return pid_ > 0;
+}
+
+void Process::stop() {
+  if (pid_ > 0) ::kill(pid_, SIGINT);
+}
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,39 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "experiments/plan.h"
+
+// Runs everything a published table is made of. Each run is an `lrnn train` of its own, so one that
+// fails takes nothing with it; runs that are finished are left alone, others go on where they were.
+namespace lrnn::experiments {
+
+struct RunProgress {
+  enum State { kWaiting, kRunning, kMeasuring, kDone, kFailed } state = kWaiting;
+  int64_t step = 0, steps = 0;
+  double steps_per_second = 0;  // 0: not known yet
+  std::string news;             // what the run last said of itself, or why it failed
+};
+
+struct ReproduceOptions {
+  std::string program;  // the `lrnn` to run
+  std::string device = "cpu";
+  int64_t jobs = 1, threads = 1;  // runs at once, and CPU threads for each
+  // Now and then; `finished` says that a run has ended since the last call.
+  std::function<void(const std::vector<RunProgress>&, bool finished)> progress;
+  std::function<bool()> interrupted;
+};
+
+// How many runs fit: one per core, and as many as the memory allows.
+int64_t jobs_that_fit();
+
+// One entry per run. Stopped early when `interrupted` says so; everything is saved then.
+std::vector<RunProgress> reproduce(const std::vector<PlannedRun>& runs,
+                                   const ReproduceOptions& options);
+
+// Seconds until all is done, from what is known about the runs; -1: not known.
+double seconds_left(const std::vector<PlannedRun>& runs, const std::vector<RunProgress>& progress,
+                    int64_t jobs);
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,178 @@
+#include "experiments/reproduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "experiments/folder.h"
+#include "experiments/outcome.h"
+#include "experiments/result.h"
+#include "tests/experiments/folder.h"
+
+namespace lrnn::experiments {
+namespace {
+
+const std::string kReproduceConfigs = LRNN_SOURCE_DIR "/configs";
+
+TEST(Statistics, AreThoseOfThePapers) {
+  const auto three = summarise({0.2, 1.0, 0.9});
+  EXPECT_DOUBLE_EQ(three.best, 1.0);
+  EXPECT_DOUBLE_EQ(three.median, 0.9);
+  EXPECT_NEAR(three.mad, 0.1, 1e-12);  // distances 0.7, 0.1, 0: the middle one, not scaled
+  const auto two = summarise({0.5, 0.7});
+  EXPECT_DOUBLE_EQ(two.median, 0.6);
+  EXPECT_NEAR(two.mad, 0.1, 1e-12);
+  EXPECT_TRUE(std::isnan(summarise({}).median));
+}
+
+TEST(PublishedNumbers, EveryCellHasAConfigOfItsOwn) {
+  for (const auto& suite : read_suites(kReproduceConfigs)) {
+    std::set<std::string> folders, names;
+    EXPECT_FALSE(suite.source.empty());
+    for (const auto& cell : suite.cells) {
+      EXPECT_TRUE(std::filesystem::exists(kReproduceConfigs + "/" + cell.config + ".yaml"))
+          << cell.config;
+      folders.insert(std::filesystem::path(cell.config).filename());
+      names.insert(cell.task + cell.model);
+    }
+    EXPECT_EQ(folders.size(), suite.cells.size()) << "two cells of " << suite.name << " share runs";
+    EXPECT_EQ(names.size(), suite.cells.size());
+  }
+}
+
+// The number in the first lines of a config is the one in the table.
+TEST(PublishedNumbers, ConfigsSayTheSame) {
+  for (const auto& suite : read_suites(kReproduceConfigs))
+    for (const auto& cell : suite.cells) {
+      if (suite.name == "groups" || std::isnan(cell.published.best)) continue;
+      char number[16];
+      std::snprintf(number, sizeof number, "%.3f", cell.published.best);
+      const auto text = read_file(kReproduceConfigs + "/" + cell.config + ".yaml");
+      EXPECT_HAS(text.substr(0, text.find("\nseed:")), number) << cell.config;
+    }
+}
+
+TEST(Only, ChoosesTasksAndModels) {
+  Suite suite{"x", "", "", "", {}};
+  for (const char* task : {"parity", "modular arithmetic"})
+    for (const char* model : {"Mamba [0,1]", "DeltaNet [-1,1]", "sLSTM"})
+      suite.cells.push_back({task, model, std::string("c/") + task, 0, {}, "", {}});
+  EXPECT_EQ(only(suite, "parity").cells.size(), 3u);
+  EXPECT_EQ(only(suite, "parity,mamba").cells.size(), 1u);
+  EXPECT_EQ(only(suite, "mamba,delta_net").cells.size(), 4u);
+  EXPECT_EQ(only(suite, "Modular Arithmetic,SLSTM").cells.size(), 1u);
+  EXPECT_EQ(error_of([&] { only(suite, "parity,gru"); }),
+            "'gru' names neither a task nor a model of x | `lrnn reproduce x --list` shows them");
+}
+
+Suite tiny_suite() { return {"t", "", "", "", {{"parity", "tiny", "tiny", 0, {}, "", {}}}}; }
+
+TEST(Plan, CoversSeedsRatesAndScale) {
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 2, 0.5, true, {"train.batch=4"}});
+  ASSERT_EQ(runs.size(), 8u);
+  std::set<std::string> folders;
+  for (const auto& run : runs) {
+    folders.insert(run.folder);
+    EXPECT_EQ(run.resolved.train.steps, 10);
+    EXPECT_EQ(run.resolved.train.warmup, 1);
+    EXPECT_EQ(run.resolved.train.batch, 4);
+    EXPECT_EQ(run.resolved.train.lr, run.lr);
+    EXPECT_EQ(run.resolved.seed, run.seed);
+  }
+  EXPECT_EQ(folders.size(), 8u);
+  EXPECT_EQ(runs[0].folder, "o/t-scale0.5/tiny/lr0.01-seed1");
+  EXPECT_EQ(runs[1].seed, 2);
+  EXPECT_EQ(plan(tiny_suite(), {kReproduceConfigs, "o", 1, 1, false, {}})[0].folder,
+            "o/t/tiny/seed1");
+  for (const double scale : {0.0, -1.0, 1.5})
+    EXPECT_THROW(plan(tiny_suite(), {kReproduceConfigs, "o", 1, scale, false, {}}), Error);
+}
+
+// A run folder as training leaves it behind.
+void pretend(const PlannedRun& run, int64_t right, int64_t step = -1) {
+  std::filesystem::create_directories(run.folder + "/eval");
+  write(run.folder + "/config.yaml", print_config(run.resolved));
+  training::Evaluation e;
+  e.sequences = {right, 100};
+  e.by_length[20] = e.sequences;
+  e.chance = 0.5;
+  const int64_t steps = step < 0 ? run.resolved.train.steps : step;
+  write(
+      run.folder + "/result.json",
+      nlohmann::ordered_json{{"step", steps}, {"seconds", 2.0}, {"evaluation", to_json(e)}}.dump());
+  write(run.folder + "/metrics.jsonl",
+        "{\"kind\":\"train\",\"step\":5}\n{\"kind\":\"eval\",\"step\":10,\"scaled\":0.25}\n");
+  write(lengths_file(run), "{\"lengths\":[{\"low\":12,\"high\":14,\"scaled\":0.5}]}");
+}
+
+TEST(Finished, MeansThisConfigToItsEnd) {
+  TemporaryFolder at;
+  const auto run = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}})[0];
+  EXPECT_FALSE(finished(run));
+  pretend(run, 90, 19);
+  EXPECT_FALSE(finished(run)) << "not at the last step";
+  pretend(run, 90);
+  EXPECT_TRUE(finished(run));
+  const auto other =
+      plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {"train.lr=1"}})[0];
+  EXPECT_FALSE(finished(other)) << "another config";
+  std::filesystem::remove(lengths_file(run));
+  EXPECT_FALSE(finished(run)) << "not measured by length";
+}
+
+TEST(Outcomes, ChooseTheRateByItsMedian) {
+  TemporaryFolder at;
+  auto suite = tiny_suite();
+  suite.cells[0].published = {1, 0.9, 0.01};
+  const auto runs = plan(suite, {kReproduceConfigs, at / "o", 3, 1, true, {}});
+  // Rate 1e-2 has the best run, 1e-3 the best median; of 5e-4 nothing is done.
+  for (const auto& run : runs) {
+    if (run.lr == 1e-2) pretend(run, run.seed == 1 ? 100 : 50);
+    if (run.lr == 1e-3) pretend(run, 78 + run.seed);
+    if (run.lr == 1e-4) pretend(run, 50);
+  }
+  const auto cells = outcomes(suite, runs);
+  ASSERT_EQ(cells.size(), 1u);
+  EXPECT_EQ(cells[0].lr, 1e-3);
+  EXPECT_NEAR(cells[0].ours.best, 0.62, 1e-9);
+  EXPECT_NEAR(cells[0].ours.median, 0.60, 1e-9);
+  EXPECT_NEAR(cells[0].ours.mad, 0.02, 1e-9);
+  EXPECT_EQ(cells[0].seconds, 18);
+  ASSERT_TRUE(cells[0].middle());
+  EXPECT_EQ(cells[0].middle()->seed, 2);
+  EXPECT_EQ(cells[0].middle()->training, (Curve{{10, 0.25}}));
+  EXPECT_EQ(cells[0].middle()->lengths, (Curve{{13, 0.5}}));
+  EXPECT_EQ(remark(cells[0]), "lower by 0.300");
+}
+
+TEST(Outcomes, RemarkOnlyWhatIsBeyondTheSpread) {
+  CellOutcome cell;
+  cell.ours = {0.9, 0.8, 0.1};
+  cell.cell.published = {0.97, 0.82, 0.15};
+  EXPECT_EQ(remark(cell), "");
+  cell.cell.published = {0.97, 0.5, 0.15};
+  EXPECT_EQ(remark(cell), "higher by 0.300");
+  cell.cell.published = {0.97, Summary::kNothing, Summary::kNothing};  // best against best
+  EXPECT_EQ(remark(cell), "");
+  cell.ours.mad = 0.01;
+  EXPECT_EQ(remark(cell), "lower by 0.070");
+  cell.cell.published = {};
+  EXPECT_EQ(remark(cell), "");
+}
+
+TEST(SecondsLeft, ComeFromTheRunsThatAreKnown) {
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 4, 1, false, {}});
+  std::vector<RunProgress> p(4);
+  for (auto& one : p) one.steps = 20;
+  EXPECT_EQ(seconds_left(runs, p, 2), -1);
+  p[0] = {RunProgress::kRunning, 10, 20, 2.0, ""};
+  EXPECT_NEAR(seconds_left(runs, p, 1), 5 + 3 * 10, 1e-9);
+  EXPECT_NEAR(seconds_left(runs, p, 2), 35 / 2.0, 1e-9);
+  EXPECT_NEAR(seconds_left(runs, p, 100), 10, 1e-9) << "never less than the longest run";
+  p[1].state = p[2].state = RunProgress::kFailed, p[3].state = RunProgress::kDone;
+  EXPECT_NEAR(seconds_left(runs, p, 2), 5, 1e-9);
+}
+
+}  // namespace
+}  // namespace lrnn::experiments
