@@ -11,6 +11,7 @@ struct Automaton {
   std::vector<int32_t> next;
   int64_t start = 0;
   std::vector<std::string> state_names, symbol_names;  // one each, or empty: the numbers serve
+  std::vector<uint8_t> accept = {};  // one per state, or empty: states are tracked
 
   template <class Step> static Automaton from(int64_t states, int64_t symbols, Step step) {
     Automaton a{states, symbols, {}, 0, {}, {}};
@@ -23,6 +24,10 @@ struct Automaton {
 
   int64_t step(int64_t s, int64_t x) const { return next[static_cast<size_t>(s * symbols + x)]; }
   int64_t read(const std::vector<int64_t>& word) const;  // the state after the word, from `start`
+  bool accepts(const std::vector<int64_t>& word) const;  // of automata with accepting states
+
+  // What reading x does to all states: s -> letter(x)[s].
+  std::vector<int> letter(int64_t x) const;
 
   std::string state_name(int64_t s) const;
   std::string symbol_name(int64_t x) const;
@@ -30,5 +35,13 @@ struct Automaton {
   // Throws when the table is not complete or leads out of the states.
   void check() const;
 };
+
+// Only the states that words lead to, numbered in the order in which they are met when words are
+// read by length and then by symbol: the start is 0, and equal automata have equal tables.
+Automaton reachable(const Automaton& a);
+
+// The smallest automaton with the same accepted words, numbered like `reachable`; so two automata
+// accept the same words exactly when these are equal. State names are lost.
+Automaton minimal(const Automaton& a);
 
 }  // namespace lrnn::automata

@@ -1,0 +1,27 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "automata/automaton.h"
+
+namespace lrnn::automata {
+
+// What a user names: exactly one of regex (with alphabet), file, group and example.
+struct Source {
+  std::string regex, alphabet, file, group, letters, example;
+};
+
+// The automaton that classes, plans and models are about: minimal for a regular expression, the
+// reachable part for everything else.
+struct Subject {
+  std::string title;  // "the language of (ab)*", "the group S5"
+  Automaton automaton;
+  bool recogniser = false;  // answers accept or reject; otherwise the name of the state
+};
+
+// Groups: symbols and states are element ids; letters is "all", "swaps", "generators" or ids such
+// as "1,5,24". A list of permutations such as "(123456),(12)" is the group they generate, and they
+// are its letters unless others are named.
+Subject load(const Source& source);
+
+}  // namespace lrnn::automata
