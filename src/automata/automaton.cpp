@@ -10,6 +10,16 @@ int64_t Automaton::read(const std::vector<int64_t>& word) const {
   return s;
 }
 
+bool Automaton::accepts(const std::vector<int64_t>& word) const {
+  return accept.at(static_cast<size_t>(read(word))) != 0;
+}
+
+std::vector<int> Automaton::letter(int64_t x) const {
+  std::vector<int> out;
+  for (int64_t s = 0; s < states; ++s) out.push_back(static_cast<int>(step(s, x)));
+  return out;
+}
+
 std::string Automaton::state_name(int64_t s) const {
   return state_names.empty() ? std::to_string(s) : state_names[static_cast<size_t>(s)];
 }
@@ -32,6 +42,30 @@ void Automaton::check() const {
               "there are ", state_names.size(), " names for ", states, " states");
   lrnn::check(symbol_names.empty() || symbol_names.size() == static_cast<size_t>(symbols),
               "there are ", symbol_names.size(), " names for ", symbols, " symbols");
+  lrnn::check(accept.empty() || accept.size() == static_cast<size_t>(states), "there are ",
+              accept.size(), " marks of acceptance for ", states, " states");
+}
+
+Automaton reachable(const Automaton& a) {
+  std::vector<int64_t> order = {a.start}, number(static_cast<size_t>(a.states), -1);
+  number[static_cast<size_t>(a.start)] = 0;
+  for (size_t i = 0; i < order.size(); ++i)
+    for (int64_t x = 0; x < a.symbols; ++x) {
+      auto& n = number[static_cast<size_t>(a.step(order[i], x))];
+      if (n >= 0) continue;
+      n = static_cast<int64_t>(order.size());
+      order.push_back(a.step(order[i], x));
+    }
+  const auto at = [&](int64_t i) { return order[static_cast<size_t>(i)]; };
+  auto out = Automaton::from(
+      static_cast<int64_t>(order.size()), a.symbols,
+      [&](int64_t i, int64_t x) { return number[static_cast<size_t>(a.step(at(i), x))]; });
+  out.symbol_names = a.symbol_names;
+  for (const int64_t s : order) {
+    out.state_names.push_back(a.state_name(s));
+    if (!a.accept.empty()) out.accept.push_back(a.accept[static_cast<size_t>(s)]);
+  }
+  return out;
 }
 
 }  // namespace lrnn::automata
