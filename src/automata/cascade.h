@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <unordered_map>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "automata/automaton.h"
@@ -42,7 +43,7 @@ struct LevelAction {
 // coordinate, resets it or leaves it alone. Pure integers; the reference for everything compiled.
 class Cascade {
  public:
-  static constexpr int64_t kMostSets = 20000;
+  static constexpr int64_t kMostSets = 8000;
 
   using Coordinates = std::vector<int64_t>;  // one tile number per level
   // Above level d (1 .. levels+1): the set before the letter, the one after it, and the letter.
@@ -69,7 +70,11 @@ class Cascade {
   Coordinates step(const Coordinates& c, int64_t symbol,
                    std::vector<Triple>* triples = nullptr) const;
 
-  // Everything that words from the start state lead to.
+  // With 0 for the coordinates of levels that split nothing at the moment. Such a coordinate is
+  // never read: before the level splits a set again it is reset.
+  Coordinates without_idle(Coordinates c) const;
+
+  // Everything that words from the start state lead to, up to idle coordinates.
   struct Reachable {
     std::vector<Coordinates> coordinates;
     std::vector<std::vector<Triple>> triples;  // [level - 1], sorted; levels + 1 of them
@@ -81,15 +86,18 @@ class Cascade {
   bool faithful() const;
 
  private:
-  int64_t locate(const std::vector<uint64_t>& bits) const;
-  int64_t first_tile_over(int64_t set, const std::vector<uint64_t>& bits) const;
+  using Bits = std::vector<uint64_t>;
+  friend class Holonomy;  // fills the tables below
+
+  int64_t first_tile_over(int64_t set, const Bits& bits) const;
+  LevelAction compute(int64_t level, const Triple& at) const;
 
   Automaton automaton_;
-  int64_t levels_ = 0, words_ = 0;
+  int64_t levels_ = 0;
   std::vector<ImageSet> sets_;
   std::vector<ImageClass> classes_;
   std::vector<int64_t> images_;  // [set * symbols + symbol]
-  std::unordered_map<std::string, int64_t> index_;
+  mutable std::map<std::pair<int64_t, Triple>, LevelAction> known_;
 };
 
 }  // namespace lrnn::automata
