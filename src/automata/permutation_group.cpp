@@ -9,6 +9,8 @@
 namespace lrnn::automata {
 namespace {
 
+constexpr int64_t kTabulated = 2000;
+
 Permutation identity_on(int64_t degree) {
   Permutation p(static_cast<size_t>(degree));
   std::iota(p.begin(), p.end(), 0);
@@ -19,17 +21,33 @@ Permutation identity_on(int64_t degree) {
 
 PermutationGroup::PermutationGroup(int64_t degree, const std::vector<Permutation>& generators,
                                    int64_t largest)
-    : degree_(degree), generators_(generators) {
+    : degree_(degree) {
+  const StabiliserChain chain(degree, generators);
+  generators_ = chain.generators();
+  if (chain.order() > static_cast<double>(largest))
+    throw Error(cat("a group of the automaton has more than ", largest, " elements"));
   elements_ = {identity_on(degree)};
   index_ = {{elements_[0], 0}};
   for (size_t i = 0; i < elements_.size(); ++i)
-    for (const auto& g : generators) {
-      auto p = compose(g, elements_[i]);
-      if (!index_.emplace(p, order()).second) continue;
-      if (order() >= largest)
-        throw Error(cat("a group of the automaton has more than ", largest, " elements"));
+    for (size_t g = 0; g < generators_.size(); ++g) {
+      auto p = compose(generators_[g], elements_[i]);
+      const auto [at, fresh] = index_.emplace(p, order());
+      next_.push_back(static_cast<int32_t>(at->second));
+      if (!fresh) continue;
       elements_.push_back(std::move(p));
+      tree_.emplace_back(i, g);
     }
+  if (order() > kTabulated) return;
+  const auto n = elements_.size(), m = generators_.size();
+  table_.assign(n * n, 0);
+  for (size_t first = 0; first < n; ++first) {
+    table_[first * n] = static_cast<int32_t>(first);
+    for (size_t then = 1; then < n; ++then) {
+      const auto [parent, g] = tree_[then];
+      const auto before = static_cast<size_t>(table_[first * n + static_cast<size_t>(parent)]);
+      table_[first * n + then] = next_[before * m + static_cast<size_t>(g)];
+    }
+  }
 }
 
 int64_t PermutationGroup::find(const Permutation& p) const {
@@ -38,6 +56,7 @@ int64_t PermutationGroup::find(const Permutation& p) const {
 }
 
 int64_t PermutationGroup::product(int64_t first, int64_t then) const {
+  if (!table_.empty()) return table_[static_cast<size_t>(first * order() + then)];
   return find(compose(element(then), element(first)));
 }
 

@@ -27,11 +27,19 @@ class PermutationGroup {
   int64_t inverse(int64_t g) const;
   int64_t element_order(int64_t g) const;
   bool abelian() const;
+  // Without those that follow from earlier ones. Element g > 0 is `parent(g)` followed by generator
+  // `last(g)`, and parent(g) < g.
+  const std::vector<Permutation>& generators() const { return generators_; }
+  int64_t parent(int64_t g) const { return tree_[static_cast<size_t>(g)].first; }
+  int64_t last(int64_t g) const { return tree_[static_cast<size_t>(g)].second; }
 
  private:
   int64_t degree_ = 0;
   std::vector<Permutation> generators_, elements_ = {Permutation{}};
   std::map<Permutation, int64_t> index_ = {{Permutation{}, 0}};
+  std::vector<std::pair<int64_t, int64_t>> tree_ = {{0, 0}};
+  std::vector<int32_t> next_;   // [element * generators + generator]
+  std::vector<int32_t> table_;  // of small groups
 };
 
 // What is known of a group without listing it, by a chain of stabilisers (Schreier and Sims).
