@@ -23,6 +23,11 @@ bool is_lower(const std::vector<uint64_t>& p, const std::vector<uint64_t>& q) {
 
 }  // namespace
 
+bool ImageClass::moves_tiles() const {
+  return std::any_of(tile_generators.begin(), tile_generators.end(),
+                     [](const Permutation& p) { return !std::is_sorted(p.begin(), p.end()); });
+}
+
 int64_t Cascade::image(int64_t set, int64_t symbol) const {
   return images_[at(set * automaton_.symbols + symbol)];
 }

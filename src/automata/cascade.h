@@ -25,9 +25,11 @@ struct ImageClass {
   int64_t level = 0;           // 1 .. levels
   int64_t representative = 0;  // an ImageSet
   int64_t tiles = 0, points = 0;
-  // What words that return to the representative do to its tiles and to its points: generators,
-  // without the identity. The action on the tiles follows from the one on the points.
-  std::vector<Permutation> tile_generators, point_generators;
+  // What words that return to the representative do to its points, without the identity, and what
+  // the same words do to its tiles: one each, the identity included.
+  std::vector<Permutation> point_generators, tile_generators;
+
+  bool moves_tiles() const;  // otherwise the level needs no group
 };
 
 // What a level does to its coordinate when the set above it was P, becomes P' and a is read.

@@ -47,7 +47,7 @@ void groups_into(const Cascade& cascade, Class& out) {
     LevelSummary level{cascade.most_tiles(d), "1"};
     for (const int64_t c : cascade.classes_of(d)) {
       const auto& type = cascade.classes()[static_cast<size_t>(c)];
-      if (type.tile_generators.empty()) continue;
+      if (!type.moves_tiles()) continue;
       const auto name = group_name(type.tiles, type.tile_generators);
       if (level.group == "1")
         level.group = name;

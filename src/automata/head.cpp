@@ -23,9 +23,16 @@ struct Candidate {
   int64_t dim = 0, householders = 0;
   Exactness exactness = Exactness::kExact;
   std::vector<uint8_t> kernel;  // per element: looks like the identity
+  bool plain = false;           // a permutation without signs
   const SignedAction* action = nullptr;
   const Irrep* irrep = nullptr;
 };
+
+bool without_signs(const SignedAction& action) {
+  return std::all_of(action.sign.begin(), action.sign.end(), [](const auto& s) {
+    return std::all_of(s.begin(), s.end(), [](int8_t x) { return x > 0; });
+  });
+}
 
 double trace_of(const std::vector<double>& m, int64_t n) {
   double out = 0;
@@ -46,7 +53,7 @@ int64_t irrep_rank(const PermutationGroup& group, const Irrep& irrep, int64_t g)
 }
 
 Candidate of_action(const SignedAction& action, const std::vector<int64_t>& letters) {
-  Candidate out{action.degree, 0, Exactness::kExact, {}, &action, nullptr};
+  Candidate out{action.degree, 0, Exactness::kExact, {}, without_signs(action), &action, nullptr};
   for (const int64_t g : letters) {
     const auto n = reflections_of(action.image[at(g)], action.sign[at(g)]).size();
     out.householders = std::max(out.householders, static_cast<int64_t>(n));
@@ -62,7 +69,7 @@ Candidate of_action(const SignedAction& action, const std::vector<int64_t>& lett
 
 Candidate of_irrep(const PermutationGroup& group, const Irrep& irrep,
                    const std::vector<int64_t>& letters) {
-  Candidate out{irrep.dim, 0, Exactness::kDrift, {}, nullptr, &irrep};
+  Candidate out{irrep.dim, 0, Exactness::kDrift, {}, false, nullptr, &irrep};
   for (const int64_t g : letters)
     out.householders = std::max(out.householders, irrep_rank(group, irrep, g));
   for (const auto& m : irrep.matrices)
@@ -107,9 +114,7 @@ std::vector<double> dense(const Permutation& image, const std::vector<int8_t>& s
 
 GroupHead exact_head(const SignedAction& action, const std::vector<int64_t>& letters) {
   GroupHead out;
-  const bool plain = std::all_of(action.sign.begin(), action.sign.end(), [](const auto& s) {
-    return std::all_of(s.begin(), s.end(), [](int8_t x) { return x > 0; });
-  });
+  const bool plain = without_signs(action);
   out.name = cat(plain ? "permutations of " : "signed permutations of ", action.degree,
                  plain ? " points" : " axes");
   out.dim = action.degree;
@@ -252,7 +257,11 @@ std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation
       for (const auto& c : candidates)
         if (c.householders <= k && (drift || c.exactness == Exactness::kExact))
           within.push_back(&c);
-      const auto heads = smallest(within, harmless);
+      // Rows of a plain permutation are one-hot, which makes them the easiest to read.
+      auto plain = within;
+      std::erase_if(plain, [](const Candidate* c) { return !c->plain; });
+      auto heads = smallest(plain, harmless);
+      if (heads.empty()) heads = smallest(within, harmless);
       if (heads.empty()) continue;
       out.push_back(build(frame, heads));
       break;

@@ -28,7 +28,7 @@ struct GroupHead {
   int64_t copies = 2;        // 2 in exact heads: doubled keys; 1 in drifting ones
   int64_t householders = 0;  // the most that a letter needs
 
-  // The head tells apart the cosets of a kernel: cosets[g] is the number of g's matrix.
+  // The head tells apart the cosets of a kernel: coset[g] is the number of g's matrix.
   std::vector<int64_t> coset;
   std::vector<std::vector<double>> matrices;  // one per coset, dim * dim, row by row
 
@@ -40,23 +40,23 @@ struct GroupHead {
   double t_safe = 0;    // margin / residual; infinite for exact heads
 };
 
-// A group with letters, held by heads that together tell all its elements apart (or all that
-// matter: see `tiles`).
+// The group of a class of image sets, held by heads that together tell apart what it does to the
+// tiles.
 struct GroupPlan {
-  PermutationGroup group;
-  std::vector<int64_t> letters;    // elements that occur as steps, without repetition
-  std::vector<Permutation> tiles;  // what each element does to the tiles of its class
+  PermutationGroup group;          // of the points of the class: find(action.points) is an element
+  std::vector<int64_t> letters;    // elements that are read, without repetition
+  std::vector<Permutation> tiles;  // what each element does to the tiles
   std::vector<GroupHead> heads;
   int64_t householders = 0;
   Exactness exactness = Exactness::kExact;
   double t_safe = 0;
 
-  // The element that the heads hold: -1 when no element has these cosets.
+  // An element that the heads hold: -1 when none has these cosets. Others may, with the same tiles.
   int64_t decode(const std::vector<int64_t>& cosets) const;
 };
 
-// Every way we know to hold the group, best first: fewer Householders at the price of exactness
-// come later. `points` are the letters; `tiles` what they do to the tiles (may be the same).
+// The exact plan with the fewest Householders, then a drifting one if it needs fewer; none for
+// groups too large to list. letters[i] moves the points, on_tiles[i] is what it does to the tiles.
 std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation>& letters,
                                    int64_t tiles, const std::vector<Permutation>& on_tiles);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <unordered_map>
 
 #include "automata/cascade.h"
@@ -208,24 +209,19 @@ class Holonomy {
 
   void find_generators(size_t c) {
     auto& type = out_.classes_[c];
-    std::vector<Permutation> tiles, points;
+    std::map<Permutation, Permutation> found;
     for (size_t p = 0; p < sets().size(); ++p)
       for (int64_t x = 0; x < a_.symbols && sets()[p].type == static_cast<int64_t>(c); ++x) {
         const int64_t to = image(static_cast<int64_t>(p), x);
         if (set(to).type != static_cast<int64_t>(c)) continue;
-        const auto action = out_.action(type.level, {static_cast<int64_t>(p), to, x});
-        tiles.push_back(action.tiles), points.push_back(action.points);
+        const auto action = out_.compute(type.level, {static_cast<int64_t>(p), to, x});
+        if (!std::is_sorted(action.points.begin(), action.points.end()))
+          found.emplace(action.points, action.tiles);
       }
-    type.tile_generators = distinct(std::move(tiles));
-    type.point_generators = distinct(std::move(points));
-  }
-
-  static std::vector<Permutation> distinct(std::vector<Permutation> all) {
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    const auto identity = [](const Permutation& p) { return std::is_sorted(p.begin(), p.end()); };
-    all.erase(std::remove_if(all.begin(), all.end(), identity), all.end());
-    return all;
+    for (const auto& [points, tiles] : found) {
+      type.point_generators.push_back(points);
+      type.tile_generators.push_back(tiles);
+    }
   }
 
   Cascade& out_;

@@ -51,24 +51,20 @@ struct DefinitePlan {
   std::vector<Interval> intervals;  // by increasing low; neighbours of one state are joined
 };
 
-// Rotations and reflections of the plane with one reflection per token. Layer 1 holds
-// e = number of rotations read, mod 2; layer 2 holds F^e g applied to a start vector, F =
-// diag(1,-1).
+// A group of rotations and reflections of the plane, with one reflection per token. Layer 1 holds
+// e, the number of rotations read, modulo 2 (a scalar times -1 or 1); layer 2 holds F^e M(g) start,
+// F = diag(1, -1): its step F^e M(x) F^e' is one reflection and follows from x and the new e.
 struct DihedralPlan {
-  int64_t m = 0;  // the group is a subgroup of D_m
-  struct Letter {
-    bool identity, reflection;
-    int64_t turn;  // rotation by turn * 2 pi / m, after F for a reflection
-  };
-  std::vector<Letter> letters;                    // one per symbol
+  enum Letter { kStay, kRotation, kReflection };
+  std::vector<Letter> letters;                    // one per symbol; kStay does nothing
   std::vector<std::array<Householder, 2>> steps;  // [symbol][e after the letter]
   std::array<double, 2> start = {1, 0};
   struct Point {
     int64_t e, state;
     std::array<double, 2> at;
   };
-  std::vector<Point>
-      points;  // all that can be reached; the state is that of the nearest with the same e
+  // All that can be reached; the state is that of the nearest one with the same e.
+  std::vector<Point> points;
   double residual = 0, margin = 0;
 };
 
@@ -96,14 +92,16 @@ struct Limits {
 };
 
 // Every plan worth having: no other one is at least as good in layers, Householders, range and
-// exactness. By (layers, Householders), exact before drift.
+// exactness. By (layers, Householders), exact before drift. All states of the automaton must be
+// reachable.
 std::vector<Plan> plans(const Automaton& a, const Class& c, std::shared_ptr<const Cascade> cascade);
 
 // The first one within the limits. When there is none, an error that says the smallest limits that
 // would do.
 const Plan& choose(const std::vector<Plan>& plans, const Limits& limits);
 
-// What the plan computes, in integers: the state after each letter of a word.
+// What the plan computes: the state after each letter of a word. Integers, but for the registers of
+// kDefinite and kDihedral.
 std::vector<int64_t> run(const Plan& plan, const Automaton& a, const std::vector<int64_t>& word);
 
 }  // namespace lrnn::automata
