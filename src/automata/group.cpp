@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "automata/generated_group.h"
 #include "automata/permutation.h"
 #include "base/error.h"
 
@@ -107,6 +108,24 @@ class Dihedral final : public Group::Law {
   int64_t n_;
 };
 
+// 1, -1, i, -i, j, -j, k, -k in this order.
+class Quaternion final : public Group::Law {
+ public:
+  int64_t order() const override { return 8; }
+  int64_t product(int64_t a, int64_t b) const override {
+    const int64_t p = a / 2, q = b / 2;
+    // i j = k and round the circle; backwards, and for squares, the sign changes.
+    const bool minus = p && q && (p == q || (q - p + 3) % 3 == 2);
+    return 2 * (p ^ q) + ((a + b + minus) % 2);
+  }
+  int64_t inverse(int64_t a) const override { return a < 2 ? a : a ^ 1; }
+  std::string element(int64_t a) const override {
+    static const char* names[] = {"e", "-1", "i", "-i", "j", "-j", "k", "-k"};
+    return names[a];
+  }
+  std::vector<int64_t> generators() const override { return {2, 4}; }
+};
+
 class Direct final : public Group::Law {
  public:
   Direct(LawPtr left, LawPtr right)
@@ -134,8 +153,10 @@ class Direct final : public Group::Law {
 };
 
 [[noreturn]] void no_group(const std::string& name) {
-  throw Error(cat("'", name, "' is not the name of a group"),
-              "groups are S5, A5, Z60, D4 and products such as A4_x_Z5");
+  throw Error(
+      cat("'", name, "' is not the name of a group"),
+      "groups are S5, A5, Z60, D4, Q8, products such as A4_x_Z5, and what permutations such "
+      "as (123456),(12) generate");
 }
 
 [[noreturn]] void too_large(const std::string& name) {
@@ -154,6 +175,7 @@ int64_t number(const std::string& name, const std::string& factor) {
 }
 
 LawPtr parse_factor(const std::string& name, const std::string& factor) {
+  if (factor == "Q8") return std::make_shared<Quaternion>();
   const char letter = factor.empty() ? ' ' : factor[0];
   if (letter != 'S' && letter != 'A' && letter != 'Z' && letter != 'D') no_group(name);
   const int64_t n = number(name, factor);
@@ -169,6 +191,7 @@ LawPtr parse(const std::string& name) {
   const std::string times = "_x_";
   // Factors of order 1 would let a product grow without end.
   if (name.size() > kLongestName) no_group(name.substr(0, kLongestName) + "...");
+  if (!name.empty() && name[0] == '(') return generated_law(name);
   LawPtr law;
   for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + times.size()) {
     end = name.find(times, begin);

@@ -14,8 +14,12 @@ namespace lrnn::automata {
 //              a*b applies b first: (a*b)(i) = a(b(i))
 //   A4         the even ones among them, renumbered in that order
 //   Z60        residues under addition
-//   D4         symmetries of the n-gon: i is the rotation r^i, n+i the reflection s r^i; r s = s
-//   r^-1 A4_x_Z5    direct product, any number of factors: id = id1 * |G2| + id2
+//   D4         symmetries of the n-gon: i is the rotation r^i, n+i the reflection s r^i;
+//              r s = s r^-1
+//   Q8         1, -1, i, -i, j, -j, k, -k
+//   A4_x_Z5    direct product, any number of factors: id = id1 * |G2| + id2
+//   (123),(12) what these permutations generate, in lexicographic order of one-line notation;
+//              points above 9 are written with spaces: (1 2 10)
 class Group {
  public:
   static constexpr int64_t kLargest = 10000;

@@ -6,8 +6,10 @@
 
 namespace lrnn::automata {
 
-// What a user names: exactly one of regex (with alphabet), file, group and example.
+// What a user names: exactly one of regex (with alphabet), file, group (maybe with letters) and
+// example. The empty expression is one, too.
 struct Source {
+  bool has_regex = false;
   std::string regex, alphabet, file, group, letters, example;
 };
 
@@ -19,9 +21,9 @@ struct Subject {
   bool recogniser = false;  // answers accept or reject; otherwise the name of the state
 };
 
-// Groups: symbols and states are element ids; letters is "all", "swaps", "generators" or ids such
-// as "1,5,24". A list of permutations such as "(123456),(12)" is the group they generate, and they
-// are its letters unless others are named.
+// Groups: symbols and states are element ids; letters is "all", "swaps" (with the identity),
+// "generators" or ids such as "1,5,24". A list of permutations such as "(123456),(12)" is the group
+// they generate, and they are its letters unless others are named.
 Subject load(const Source& source);
 
 }  // namespace lrnn::automata

@@ -132,7 +132,9 @@ TEST_P(Laws, GeneratorsReachEveryElementAndNamesDiffer) {
 INSTANTIATE_TEST_SUITE_P(Groups, Laws,
                          testing::Values("S1", "S2", "S3", "S4", "S5", "S6", "S7", "A1", "A2", "A3",
                                          "A4", "A5", "A6", "A7", "Z1", "Z2", "Z60", "D1", "D2",
-                                         "D3", "D8", "A4_x_Z5", "Z2_x_Z2_x_S3", "S6_x_Z3"));
+                                         "D3", "D8", "Q8", "Q8_x_Z3", "A4_x_Z5", "Z2_x_Z2_x_S3",
+                                         "S6_x_Z3", "(123456),(12)", "(12)(34),(13)(24)",
+                                         "(1 2 10)"));
 
 TEST(Group, ProductsCountRightFactorFastest) {
   const Group g("A4_x_Z5"), a("A4"), z("Z5");
@@ -158,9 +160,41 @@ TEST(Group, NamesArePeoplesNotation) {
   EXPECT_EQ(p.element(9), "[(12),1]");
 }
 
+TEST(Group, QuaternionsMultiplyAsHamiltonCarved) {
+  const Group q("Q8");
+  const int64_t minus = 1, i = 2, j = 4, k = 6;
+  for (const int64_t u : {i, j, k}) EXPECT_EQ(q.product(u, u), minus);
+  EXPECT_EQ(q.product(i, j), k);
+  EXPECT_EQ(q.product(j, k), i);
+  EXPECT_EQ(q.product(k, i), j);
+  EXPECT_EQ(q.product(j, i), k + 1);
+  EXPECT_EQ(q.product(q.product(i, j), k), minus);
+}
+
+TEST(Group, PermutationsGenerateTheirGroup) {
+  EXPECT_EQ(Group("(123456),(12)").order(), 720);
+  EXPECT_EQ(Group("(123),(345)").order(), 60);
+  EXPECT_EQ(Group("(1 2 3 4 5 6 7 8 9 10)").order(), 10);
+  // On all points in their order, the elements and their numbers are those of S_n.
+  const Group s4("S4"), generated("(12),(1234)");
+  for (int64_t a = 0; a < 24; ++a)
+    for (int64_t b = 0; b < 24; ++b) ASSERT_EQ(generated.product(a, b), s4.product(a, b));
+  EXPECT_EQ(generated.generators(), (Ids{s4.generators()[0], s4.generators()[1]}));
+  EXPECT_EQ(error_of("(12"),
+            "'(12' is not a list of permutations: '(' is never closed | write "
+            "cycles such as (123)(45),(12)");
+  EXPECT_EQ(error_of("(121)").substr(0, 50), "'(121)' is not a list of permutations: 1 comes twi");
+  EXPECT_EQ(error_of("(12)x").substr(0, 30), "'(12)x' is not a list of permu");
+  EXPECT_EQ(error_of("(12345678),(12)"),
+            "the group '(12345678),(12)' has more than 10000 elements | the largest ones are S7, "
+            "A7, Z10000, D5000 and products within that size");
+}
+
 TEST(Group, RefusesWhatIsNotAGroup) {
-  const std::string hint = " | groups are S5, A5, Z60, D4 and products such as A4_x_Z5";
-  for (const std::string name : {"", "S", "S0", "Z0", "s3", "Q8", "S3x", "S-3", "S03", "S3_x_",
+  const std::string hint =
+      " | groups are S5, A5, Z60, D4, Q8, products such as A4_x_Z5, and what permutations such as "
+      "(123456),(12) generate";
+  for (const std::string name : {"", "S", "S0", "Z0", "s3", "Q7", "S3x", "S-3", "S03", "S3_x_",
                                  "_x_S3", "S3_x_x_Z2", "S3 ", "S3.5", "C5"})
     EXPECT_EQ(error_of(name), "'" + name + "' is not the name of a group" + hint);
   const std::string large =
@@ -170,7 +204,7 @@ TEST(Group, RefusesWhatIsNotAGroup) {
     EXPECT_EQ(error_of(name), "the group '" + name + "' has more than 10000 elements" + large);
   std::string endless = "Z1";
   for (int i = 0; i < 100000; ++i) endless += "_x_Z1";
-  EXPECT_EQ(error_of(endless).size(), 80 + 3 + error_of("Q8").size() - 2);
+  EXPECT_EQ(error_of(endless).size(), 80 + 3 + error_of("Q7").size() - 2);
 }
 
 TEST(RightMultiplication, FollowsTheRunningProduct) {

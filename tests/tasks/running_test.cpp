@@ -117,9 +117,10 @@ TEST(GroupTask, PrintsProductsForPeople) {
 }
 
 TEST(GroupTask, RefusesWhatCannotBe) {
-  EXPECT_EQ(error_of("name: group\ngroup: Q8\n"),
-            "x.yaml:2: group cannot be used: 'Q8' is not the name of a group | "
-            "groups are S5, A5, Z60, D4 and products such as A4_x_Z5");
+  EXPECT_EQ(error_of("name: group\ngroup: Q7\n"),
+            "x.yaml:2: group cannot be used: 'Q7' is not the name of a group | "
+            "groups are S5, A5, Z60, D4, Q8, products such as A4_x_Z5, and what permutations such "
+            "as (123456),(12) generate");
   EXPECT_EQ(
       error_of("name: group\ngroup: S99\n")
           .rfind("x.yaml:2: group cannot be used: the group 'S99' has more than 10000 elements", 0),
