@@ -29,6 +29,7 @@ Action reproduce(CLI::App& app);
 Action tasks(CLI::App& app);
 Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);
+Action check_automaton(CLI::App& app);
 
 // The whole program but for main's catch: `arguments` without the program's own name.
 int run(const std::vector<std::string>& arguments);

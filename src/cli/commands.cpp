@@ -18,6 +18,7 @@ const std::vector<Command>& commands() {
       {"reproduce", "train what a published table is made of, and compare", reproduce},
       {"show", "a config with every key, and the model it makes", show},
       {"export", "a run as a folder that fla and transformers load", export_model},
+      {"check", "which linear RNNs can follow an automaton, and by which theorem", check_automaton},
       {"tasks", "list the tasks, or print samples of one", tasks},
       {"mixers", "list the mixers with their keys", mixers},
       {"doctor", "check this machine and every op on it", doctor},

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "automata/text_format.h"
+#include "automata/verdict.h"
+#include "cli/automaton_options.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "figures/table.h"
+
+namespace lrnn::cli {
+namespace {
+
+using namespace automata;
+
+constexpr int64_t kPrintedStates = 1000;  // larger automata are not repeated in the JSON
+
+struct Checked {
+  Subject subject;
+  std::shared_ptr<const Cascade> cascade;
+  Class type;
+  std::vector<Plan> plans;
+  std::vector<Verdict> verdicts;
+};
+
+Checked check_source(const Source& source) {
+  Checked out;
+  out.subject = load(source);
+  const auto& a = out.subject.automaton;
+  out.cascade = std::make_shared<Cascade>(a);
+  out.type = classify(a, *out.cascade);
+  out.plans = automata::plans(a, out.type, out.cascade);
+  out.verdicts = verdicts(out.type, evidence(a, out.type, *out.cascade), out.plans);
+  return out;
+}
+
+template <class T> Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json range_of(bool negative) { return Json::array({negative ? -1 : 0, 1}); }
+
+Json class_json(const Class& c) {
+  Json levels = Json::array();
+  for (const auto& level : c.levels)
+    levels.push_back({{"tiles", level.tiles}, {"group", level.group}});
+  return {{"states", c.states},
+          {"symbols", c.symbols},
+          {"monoid", or_null(c.monoid)},
+          {"aperiodic", c.aperiodic},
+          {"two_group", c.two_group},
+          {"solvable", c.solvable},
+          {"group", c.group},
+          {"permutation_reset", c.permutation_reset},
+          {"identity_reset", c.identity_reset},
+          {"derived_length", or_null(c.derived_length)},
+          {"period_primes", c.period_primes},
+          {"letter_periods", c.letter_periods},
+          {"definite", or_null(c.definite)},
+          {"levels", levels}};
+}
+
+Json plan_json(const Plan& p) {
+  return {{"kind", automata::name_of(p.kind)},
+          {"layers", p.layers},
+          {"householders", p.householders},
+          {"range", range_of(p.negative)},
+          {"exactness", p.exactness == Exactness::kExact ? "exact" : "drift"},
+          {"t_safe", p.t_safe},
+          {"summary", p.summary}};
+}
+
+Json verdict_json(const Verdict& v) {
+  return {{"family", automata::name_of(v.family)},
+          {"range", range_of(v.negative)},
+          {"householders", or_null(v.householders)},
+          {"layers", v.layers ? Json(*v.layers) : Json("any")},
+          {"verdict", automata::name_of(v.answer)},
+          {"how", automata::name_of(v.how)},
+          {"theorem", v.theorem},
+          {"reason", v.reason}};
+}
+
+Json to_json(const Checked& c) {
+  Json plans = Json::array(), verdicts = Json::array();
+  for (const auto& p : c.plans) plans.push_back(plan_json(p));
+  for (const auto& v : c.verdicts) verdicts.push_back(verdict_json(v));
+  const auto& a = c.subject.automaton;
+  return {
+      {"title", c.subject.title},
+      {"recogniser", c.subject.recogniser},
+      {"automaton", a.states <= kPrintedStates ? Json::parse(automata::to_json(a)) : Json(nullptr)},
+      {"class", class_json(c.type)},
+      {"plans", plans},
+      {"verdicts", verdicts}};
+}
+
+std::string class_text(const Class& c) {
+  std::string out = c.group       ? "a group"
+                    : c.aperiodic ? "star-free (aperiodic)"
+                                  : "groups inside, star-free outside";
+  if (c.identity_reset)
+    out = "resets only";
+  else if (!c.group && c.permutation_reset)
+    out = "permutations and resets";
+  if (c.states == 1) out = "one state";
+  if (!c.aperiodic) {
+    out += c.two_group ? ", 2-groups" : c.solvable ? ", solvable" : ", not solvable";
+    if (c.derived_length) out += fmt::format(", derived length {}", *c.derived_length);
+    out += ", periods";
+    for (const int64_t p : c.period_primes) out += fmt::format(" {}", p);
+  }
+  return out;
+}
+
+std::string levels_text(const Class& c) {
+  std::string out;
+  for (const auto& level : c.levels)
+    out += fmt::format("{}{} tiles {}", out.empty() ? "" : " / ", level.tiles,
+                       level.group == "1" ? "" : "with " + level.group);
+  return out;
+}
+
+const Verdict& find(const Checked& c, Verdict::Family family, bool negative,
+                    std::optional<int64_t> k, std::optional<int64_t> l) {
+  for (const auto& v : c.verdicts)
+    if (v.family == family && v.negative == negative && v.householders == k && v.layers == l)
+      return v;
+  return c.verdicts.front();
+}
+
+// "Mamba, GLA: diagonal [0,1] cannot: 'a' has period 2 (Theorem 1 ...)"
+std::string sentence(const std::string& who, const Verdict& v) {
+  const char* answer = v.answer == Verdict::kYes  ? "can"
+                       : v.answer == Verdict::kNo ? "cannot"
+                                                  : "may or may not";
+  return fmt::format("  {} {}: {} ({})\n", who, answer, v.reason, v.theorem);
+}
+
+// Householders by layers: y compiled, e exists, n no, ? unknown.
+std::string grid(const Checked& c) {
+  std::vector<std::optional<int64_t>> layers, steps;
+  for (const auto& v : c.verdicts) {
+    if (v.family != Verdict::kDeltaProduct || !v.negative) continue;
+    if (std::find(layers.begin(), layers.end(), v.layers) == layers.end())
+      layers.push_back(v.layers);
+    if (std::find(steps.begin(), steps.end(), v.householders) == steps.end())
+      steps.push_back(v.householders);
+  }
+  std::vector<std::string> head = {"Householders"};
+  for (const auto& l : layers)
+    head.push_back(!l ? "any depth" : fmt::format("{} layer{}", *l, *l == 1 ? "" : "s"));
+  figures::Table table(head);
+  for (const auto& k : steps) {
+    std::vector<std::string> row = {k ? std::to_string(*k) : "any number"};
+    for (const auto& l : layers) {
+      const auto& v = find(c, Verdict::kDeltaProduct, true, k, l);
+      row.push_back(v.answer == Verdict::kNo        ? "no"
+                    : v.answer == Verdict::kUnknown ? "?"
+                    : v.how == Verdict::kCompiled   ? "yes"
+                                                    : "exists");
+    }
+    table.row(row);
+  }
+  return table.text();
+}
+
+void print_text(const Checked& c) {
+  const auto& t = c.type;
+  std::cout << fmt::format("{}: {} states, {} symbols; {}\n", c.subject.title, t.states, t.symbols,
+                           class_text(t));
+  if (!t.levels.empty()) std::cout << "cascade: " << levels_text(t) << "\n";
+  const auto any = std::nullopt;
+  std::cout
+      << "\n"
+      << sentence("Mamba, GLA (diagonal, [0,1])", find(c, Verdict::kDiagonal, false, any, any))
+      << sentence("real diagonal layers, [-1,1],", find(c, Verdict::kDiagonal, true, any, any))
+      << sentence("complex diagonal layers", find(c, Verdict::kDiagonalComplex, true, any, any))
+      << sentence("DeltaNet and DeltaProduct, [0,1],",
+                  find(c, Verdict::kDeltaProduct, false, any, any))
+      << sentence("DeltaNet (1 layer, [-1,1])", find(c, Verdict::kDeltaProduct, true, 1, 1));
+  std::cout << "\nDeltaProduct with eigenvalues in [-1,1], gated or not:\n" << grid(c);
+  std::cout << "\nplans:\n";
+  for (const auto& p : c.plans)
+    std::cout << fmt::format(
+        "  {:<10} {} layer{}, {} Householder{}, range {}, {}: {}\n", automata::name_of(p.kind),
+        p.layers, p.layers == 1 ? "" : "s", p.householders, p.householders == 1 ? "" : "s",
+        p.negative ? "[-1,1]" : "[0,1]",
+        p.exactness == Exactness::kExact ? "exact"
+                                         : fmt::format("drifts, safe for {:.1e} tokens", p.t_safe),
+        p.summary);
+  if (c.plans.empty()) std::cout << "  none: a group of this automaton is too large to list\n";
+  std::cout << "\nyes: a plan compiles, exact at every length; exists: a theorem grants it; ?: no "
+               "theorem either way.\n"
+               "Groups need beta = 2 exactly, which a sigmoid reaches only when it saturates.\n";
+}
+
+}  // namespace
+
+Action check_automaton(CLI::App& app) {
+  auto source = add_automaton_options(app);
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "one JSON object: class, plans and verdicts");
+  app.footer(
+      "Example:\n  lrnn check --regex '(ab)*' --alphabet ab\n  lrnn check --group S5 --letters "
+      "swaps --json");
+  return [source, json] {
+    const auto checked = check_source(*source);
+    if (*json)
+      print_json(to_json(checked));
+    else
+      print_text(checked);
+    return kDone;
+  };
+}
+
+}  // namespace lrnn::cli
