@@ -9,8 +9,8 @@
 namespace lrnn::automata {
 namespace {
 
-constexpr int64_t kCounted = 20000;        // elements of a monoid that is counted
-constexpr int64_t kCountedWork = 2000000;  // times states
+constexpr int64_t kCounted = 20000;         // elements of a monoid that is counted
+constexpr int64_t kCountedWork = 30000000;  // times states and symbols
 
 void letters_into(const Automaton& a, Class& out) {
   out.group = out.permutation_reset = out.identity_reset = true;
@@ -93,7 +93,14 @@ Class classify(const Automaton& a, const Cascade& cascade) {
   letters_into(a, out);
   groups_into(cascade, out);
   out.definite = definite(a, cascade);
-  const auto monoid = transition_monoid(a, std::min(kCounted, kCountedWork / a.states + 2));
+  if (out.group && !cascade.classes().empty()) {
+    const auto& all = cascade.classes()[0];
+    const double order = StabiliserChain(all.points, all.point_generators).order();
+    if (order < 1e15) out.monoid = static_cast<int64_t>(order);
+    return out;
+  }
+  const int64_t most = kCountedWork / (a.states * std::max<int64_t>(a.symbols, 1)) + 2;
+  const auto monoid = transition_monoid(a, std::min(kCounted, most));
   if (monoid) out.monoid = static_cast<int64_t>(monoid->size());
   return out;
 }

@@ -9,7 +9,7 @@ namespace lrnn::automata {
 namespace {
 
 constexpr size_t kMostWords = 20000;
-constexpr size_t kMostWork = 2000000;  // words times states
+constexpr size_t kMostWork = 30000000;  // letters read, for all states
 
 int64_t two_part(int64_t n) { return n & -n; }
 
@@ -41,9 +41,11 @@ void turning_words(const Automaton& a, Evidence& out) {
     }
     return out;
   };
+  size_t work = 0;
   for (size_t i = 0; i < words.size(); ++i)
     for (int64_t x = 0; x < a.symbols; ++x) {
-      if (words.size() >= kMostWords || words.size() * identity.size() > kMostWork) return;
+      work += identity.size();
+      if (words.size() >= kMostWords || work > kMostWork) return;
       auto map = *words[i].map;
       for (int& s : map) s = static_cast<int>(a.step(s, x));
       const auto [at, fresh] = seen.emplace(std::move(map), words.size());

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kIrrepOrder = 200;  // groups whose irreps come from all of their elements
 constexpr int64_t kIrrepDim = 8;
+constexpr int64_t kDraws = 1200000;  // for all letters of a head: 20000 each when they are few
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
@@ -54,10 +55,9 @@ int64_t irrep_rank(const PermutationGroup& group, const Irrep& irrep, int64_t g)
 
 Candidate of_action(const SignedAction& action, const std::vector<int64_t>& letters) {
   Candidate out{action.degree, 0, Exactness::kExact, {}, without_signs(action), &action, nullptr};
-  for (const int64_t g : letters) {
-    const auto n = reflections_of(action.image[at(g)], action.sign[at(g)]).size();
-    out.householders = std::max(out.householders, static_cast<int64_t>(n));
-  }
+  for (const int64_t g : letters)
+    out.householders =
+        std::max(out.householders, reflections_needed(action.image[at(g)], action.sign[at(g)]));
   for (size_t g = 0; g < action.image.size(); ++g) {
     bool same = true;
     for (size_t i = 0; i < action.image[g].size(); ++i)
@@ -154,9 +154,10 @@ GroupHead drift_head(const PermutationGroup& group, const Candidate& c,
         out.coset[at(group.product(k, g))] = static_cast<int64_t>(out.matrices.size());
     out.matrices.push_back(irrep.matrices[at(g)]);
   }
+  const int draws = static_cast<int>(kDraws / static_cast<int64_t>(letters.size() + 60));
   for (const int64_t g : letters) {
     double residual = 0;
-    out.steps[at(g)] = reflections_of(irrep.matrices[at(g)], irrep.dim, &residual);
+    out.steps[at(g)] = reflections_of(irrep.matrices[at(g)], irrep.dim, draws, &residual);
     out.residual = std::max(out.residual, residual);
     out.householders = std::max(out.householders, static_cast<int64_t>(out.steps[at(g)].size()));
   }
@@ -186,6 +187,7 @@ std::vector<Irrep> small_irreps(const PermutationGroup& group,
       if (irrep.dim <= kIrrepDim) out.push_back(std::move(irrep));
   };
   if (group.order() > kIrrepOrder) {
+    if (auto plane = plane_irrep(group)) out.push_back(std::move(*plane));
     for (const auto& a : actions)
       if (a.degree <= 20) keep(irreps_in(group, a));
     return out;

@@ -45,6 +45,9 @@ class PermutationGroup {
 // What is known of a group without listing it, by a chain of stabilisers (Schreier and Sims).
 class StabiliserChain {
  public:
+  static constexpr int64_t kMostPoints = 1000;
+
+  // Throws when there are more points.
   StabiliserChain(int64_t degree, const std::vector<Permutation>& generators);
 
   double order() const;                 // exact up to 2^53

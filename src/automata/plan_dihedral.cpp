@@ -11,7 +11,7 @@ namespace {
 
 using Vector = std::array<double, 2>;
 using Matrix = std::vector<double>;  // 2 x 2, row by row
-constexpr int64_t kMostElements = 200;
+constexpr int64_t kMostElements = 1000;
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
@@ -29,28 +29,6 @@ const Matrix& flip(int64_t e) {
   return powers[e];
 }
 
-double angle_between(const Vector& a, const Vector& b) {
-  return std::abs(std::atan2(a[0] * b[1] - a[1] * b[0], a[0] * b[0] + a[1] * b[1]));
-}
-
-// A faithful group of plane matrices among the irreducible ones; none when there is none.
-std::optional<Irrep> plane_matrices(const PermutationGroup& group) {
-  SignedAction regular{group.order(), {}, {}};
-  for (int64_t g = 0; g < group.order(); ++g) {
-    Permutation image;
-    for (int64_t c = 0; c < group.order(); ++c)
-      image.push_back(static_cast<int>(group.product(c, g)));
-    regular.image.push_back(std::move(image));
-    regular.sign.emplace_back(at(group.order()), 1);
-  }
-  for (auto& irrep : irreps_in(group, regular)) {
-    if (irrep.dim != 2) continue;
-    const auto trivial = [](const Matrix& m) { return m[0] + m[3] > 2 - 1e-6; };
-    if (std::count_if(irrep.matrices.begin(), irrep.matrices.end(), trivial) == 1) return irrep;
-  }
-  return std::nullopt;
-}
-
 std::vector<DihedralPlan::Point> orbit(const Automaton& a, const PermutationGroup& group,
                                        const Irrep& irrep, const Vector& start) {
   std::vector<DihedralPlan::Point> out;
@@ -61,12 +39,22 @@ std::vector<DihedralPlan::Point> orbit(const Automaton& a, const PermutationGrou
   return out;
 }
 
-// Half the least angle between points that stand for different states.
+// Half the least angle between points that stand for different states. Round the circle the nearest
+// one with another state is the next one, or several of the same state lie between.
 double margin_of(const std::vector<DihedralPlan::Point>& points) {
   double out = std::numbers::pi;
-  for (const auto& p : points)
-    for (const auto& q : points)
-      if (p.e == q.e && p.state != q.state) out = std::min(out, angle_between(p.at, q.at) / 2);
+  for (int64_t e = 0; e < 2; ++e) {
+    std::vector<std::pair<double, int64_t>> circle;
+    for (const auto& p : points)
+      if (p.e == e) circle.emplace_back(std::atan2(p.at[1], p.at[0]), p.state);
+    std::sort(circle.begin(), circle.end());
+    for (size_t i = 0; i < circle.size(); ++i) {
+      const auto& [angle, state] = circle[i];
+      const auto& [next, other] = circle[(i + 1) % circle.size()];
+      const double turn = next - angle + (i + 1 == circle.size() ? 2 * std::numbers::pi : 0);
+      if (state != other) out = std::min(out, turn / 2);
+    }
+  }
   return out;
 }
 
@@ -78,7 +66,7 @@ std::optional<DihedralPlan> dihedral_plan(const Automaton& a) {
   if (StabiliserChain(a.states, letters).order() > static_cast<double>(kMostElements))
     return std::nullopt;
   const PermutationGroup group(a.states, letters);
-  const auto irrep = plane_matrices(group);
+  const auto irrep = plane_irrep(group);
   if (!irrep) return std::nullopt;
 
   DihedralPlan out;
@@ -93,7 +81,7 @@ std::optional<DihedralPlan> dihedral_plan(const Automaton& a) {
     for (int64_t e = 0; e < 2 && g != 0; ++e) {
       const auto step = times(times(flip(e), m), flip(rotation ? 1 - e : e));
       double residual = 0;
-      out.steps.back()[at(e)] = reflections_of(step, 2, &residual).at(0);
+      out.steps.back()[at(e)] = reflections_of(step, 2, 0, &residual).at(0);
       out.residual = std::max(out.residual, residual);
     }
   }

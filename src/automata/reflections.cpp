@@ -12,7 +12,6 @@ namespace {
 
 using Matrix = std::vector<double>;
 constexpr double kZero = 1e-9;
-constexpr int kDraws = 20000;
 
 double rounded(double x) { return static_cast<double>(static_cast<float>(x)); }
 
@@ -84,7 +83,7 @@ std::vector<std::vector<double>> factors(const Matrix& m, size_t n) {
 // A plane rotation leaves the first of its two reflections free within the plane: among many, the
 // pair that float32 holds best. Keys longer than 1 would let the state grow.
 std::vector<std::vector<double>> best_pair(const std::vector<std::vector<double>>& pair,
-                                           const Matrix& m, size_t n) {
+                                           const Matrix& m, size_t n, int draws) {
   // An orthonormal basis of the plane, and the angle between the two roots in it.
   const auto &u = pair[0], &v = pair[1];
   double c = 0;
@@ -104,7 +103,7 @@ std::vector<std::vector<double>> best_pair(const std::vector<std::vector<double>
     for (const double x : k) out += rounded(x) * rounded(x);
     return out;
   };
-  for (int draw = 0; draw < kDraws; ++draw) {
+  for (int draw = 0; draw < draws; ++draw) {
     const double phi = random.uniform() * 2 * std::numbers::pi;
     std::vector<std::vector<double>> keys(2, std::vector<double>(n));
     for (size_t i = 0; i < n; ++i) {
@@ -120,11 +119,11 @@ std::vector<std::vector<double>> best_pair(const std::vector<std::vector<double>
 
 }  // namespace
 
-std::vector<Householder> reflections_of(const std::vector<double>& matrix, int64_t dim,
+std::vector<Householder> reflections_of(const std::vector<double>& matrix, int64_t dim, int draws,
                                         double* residual) {
   const auto n = static_cast<size_t>(dim);
   auto roots = factors(matrix, n);
-  if (roots.size() == 2) roots = best_pair(roots, matrix, n);
+  if (roots.size() == 2) roots = best_pair(roots, matrix, n, draws);
   *residual = rounding_error(roots, matrix, n);
   std::vector<Householder> out;
   for (auto& r : roots) {

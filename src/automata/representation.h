@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "automata/head.h"
@@ -23,6 +24,8 @@ std::vector<SignedAction> signed_actions(const PermutationGroup& group);
 // even: see `with_even_signs`.
 std::vector<Householder> reflections_of(const Permutation& image, const std::vector<int8_t>& sign);
 
+int64_t reflections_needed(const Permutation& image, const std::vector<int8_t>& sign);
+
 // With one more axis that carries the product of all signs, when some element needs it.
 SignedAction with_even_signs(SignedAction action);
 
@@ -33,10 +36,12 @@ struct Irrep {
 };
 // Those inside an action, up to equal characters.
 std::vector<Irrep> irreps_in(const PermutationGroup& group, const SignedAction& action);
+// Elements as rotations and reflections of the plane, all different; none for most groups.
+std::optional<Irrep> plane_irrep(const PermutationGroup& group);
 
 // An orthogonal matrix as the shortest product of reflections, with roots that float32 holds well.
-// `residual` receives the largest error that rounding leaves.
-std::vector<Householder> reflections_of(const std::vector<double>& matrix, int64_t dim,
+// `residual` receives the largest error that rounding leaves; more `draws` make it smaller.
+std::vector<Householder> reflections_of(const std::vector<double>& matrix, int64_t dim, int draws,
                                         double* residual);
 
 // How far a matrix turns the direction it turns most, in radians.

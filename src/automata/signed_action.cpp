@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kSampledOrder = 1500;  // groups whose subgroups are looked for
 constexpr int kSamples = 3000;
 constexpr int64_t kMostAxes = 32;
+constexpr int64_t kMostEntries = 4000000;  // of all matrices of a head
 
 size_t at(int64_t i) { return static_cast<size_t>(i); }
 
@@ -123,7 +124,8 @@ std::vector<SignedAction> on_orbits(const PermutationGroup& group) {
         place[at(to)] = static_cast<int>(orbit.size());
         orbit.push_back(to);
       }
-    if (orbit.size() == 1) continue;
+    const auto n = static_cast<int64_t>(orbit.size());
+    if (n == 1 || n * n * group.order() > kMostEntries) continue;
     SignedAction action{static_cast<int64_t>(orbit.size()), {}, {}};
     for (int64_t g = 0; g < group.order(); ++g) {
       Permutation image;
@@ -191,6 +193,18 @@ SignedAction with_even_signs(SignedAction action) {
   for (auto& sign : action.sign) sign.push_back(product(sign));
   ++action.degree;
   return action;
+}
+
+int64_t reflections_needed(const Permutation& image, const std::vector<int8_t>& sign) {
+  int64_t out = 0, cycles = 0;
+  std::vector<uint8_t> seen(image.size(), 0);
+  for (size_t i = 0; i < image.size(); ++i) {
+    if (seen[i]) continue;
+    int sigma = 1;
+    for (size_t j = i; !seen[j]; j = at(image[j])) seen[j] = 1, sigma *= sign[j], ++out;
+    cycles += sigma > 0;
+  }
+  return out - cycles;
 }
 
 std::vector<Householder> reflections_of(const Permutation& image, const std::vector<int8_t>& sign) {

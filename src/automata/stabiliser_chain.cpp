@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "automata/permutation_group.h"
+#include "base/error.h"
 
 namespace lrnn::automata {
 namespace {
@@ -20,6 +21,9 @@ Permutation commutator(const Permutation& a, const Permutation& b) {
 
 StabiliserChain::StabiliserChain(int64_t degree, const std::vector<Permutation>& generators)
     : degree_(degree) {
+  if (degree > kMostPoints)
+    throw Error(cat("a group of the automaton moves ", degree, " states, more than ", kMostPoints),
+                "use a smaller automaton, such as one that tracks points instead of elements");
   for (const auto& g : generators) {
     const auto [rest, level] = sift(g, 0);
     if (fixes_all(rest)) continue;

@@ -8,15 +8,15 @@
 namespace lrnn::automata {
 namespace {
 
+// D1 to D4 are derived in docs/theory.md.
 constexpr const char* kParity = "Theorem 1 of Grazzi et al.";
 constexpr const char* kCounting = "Theorem 2 of Grazzi et al.";
 constexpr const char* kStarFree = "Sarrof et al., Theorem 4";
-constexpr const char* kTwoGroups =
-    "real triangular layers follow 2-groups only (docs/theory.md, D2)";
+constexpr const char* kTwoGroups = "D2";
 constexpr const char* kAbelianSeries = "Shakerinava et al. 2026";
-constexpr const char* kRobust = "no eigenvalue -1, no group (docs/theory.md, D3)";
-constexpr const char* kUniversal = "holonomy cascades (docs/theory.md, D4)";
-constexpr const char* kOneLayer = "compression lemma (docs/theory.md, D1)";
+constexpr const char* kRobust = "D3";
+constexpr const char* kUniversal = "D4";
+constexpr const char* kOneLayer = "D1";
 constexpr const char* kOrthogonal = "DeltaProduct, orthogonal groups";
 constexpr const char* kSymmetric = "DeltaProduct, symmetric groups in 3 or 4 layers";
 constexpr const char* kNothing = "no theorem either way";
@@ -49,6 +49,7 @@ class Judge {
     v.theorem = kNothing, v.reason = std::move(reason);
     return v;
   }
+  static std::string layers_text(int64_t n) { return cat(n, n == 1 ? " layer" : " layers"); }
   static bool within(const std::optional<int64_t>& limit, int64_t needed) {
     return !limit || needed <= *limit;
   }
@@ -66,8 +67,8 @@ class Judge {
     const int64_t levels = static_cast<int64_t>(c_.levels.size());
     if (within(v.layers, levels))
       return yes(v, Verdict::kExistence, kStarFree,
-                 cat("star-free: ", levels, " layers of flip-flops do"));
-    return unknown(v, cat("star-free, and ", levels, " layers of flip-flops do; fewer may"));
+                 cat("star-free: ", layers_text(levels), " of flip-flops do"));
+    return unknown(v, cat("star-free, and ", layers_text(levels), " of flip-flops do; fewer may"));
   }
 
   Verdict signed_diagonal(const Verdict& v) const {
@@ -82,7 +83,7 @@ class Judge {
     if (c_.group) {
       if (within(v.layers, e_.halvings))
         return yes(v, Verdict::kExistence, kTwoGroups,
-                   cat("a 2-group: ", e_.halvings, " layers of toggles do"));
+                   cat("a 2-group: ", layers_text(e_.halvings), " of toggles do"));
       if (*v.layers == 1)
         return no(v, kOneLayer, "one real diagonal layer follows elementary abelian 2-groups only");
     }
@@ -120,11 +121,12 @@ class Judge {
     return nullptr;
   }
   static std::string size_of(const Plan& p) {
-    return cat(p.layers, p.layers == 1 ? " layer, " : " layers, ", p.householders,
+    return cat(layers_text(p.layers), ", ", p.householders,
                p.householders == 1 ? " Householder" : " Householders");
   }
   Verdict compiled(const Verdict& v, const Plan& p) const {
-    return yes(v, Verdict::kCompiled, kUniversal,
+    const bool group = p.kind == PlanKind::kGroup;
+    return yes(v, Verdict::kCompiled, group ? "Theorem 3 of Grazzi et al." : kUniversal,
                cat(name_of(p.kind), " plan, exact: ", size_of(p)));
   }
 

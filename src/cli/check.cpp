@@ -168,7 +168,8 @@ std::string grid(const Checked& c) {
 
 void print_text(const Checked& c) {
   const auto& t = c.type;
-  std::cout << fmt::format("{}: {} states, {} symbols; {}\n", c.subject.title, t.states, t.symbols,
+  std::cout << fmt::format("{}: {} state{}, {} symbol{}; {}\n", c.subject.title, t.states,
+                           t.states == 1 ? "" : "s", t.symbols, t.symbols == 1 ? "" : "s",
                            class_text(t));
   if (!t.levels.empty()) std::cout << "cascade: " << levels_text(t) << "\n";
   const auto any = std::nullopt;
@@ -180,7 +181,7 @@ void print_text(const Checked& c) {
       << sentence("DeltaNet and DeltaProduct, [0,1],",
                   find(c, Verdict::kDeltaProduct, false, any, any))
       << sentence("DeltaNet (1 layer, [-1,1])", find(c, Verdict::kDeltaProduct, true, 1, 1));
-  std::cout << "\nDeltaProduct with eigenvalues in [-1,1], gated or not:\n" << grid(c);
+  std::cout << "\nDeltaProduct with eigenvalues in [-1,1]:\n" << grid(c);
   std::cout << "\nplans:\n";
   for (const auto& p : c.plans)
     std::cout << fmt::format(
@@ -191,9 +192,11 @@ void print_text(const Checked& c) {
                                          : fmt::format("drifts, safe for {:.1e} tokens", p.t_safe),
         p.summary);
   if (c.plans.empty()) std::cout << "  none: a group of this automaton is too large to list\n";
-  std::cout << "\nyes: a plan compiles, exact at every length; exists: a theorem grants it; ?: no "
-               "theorem either way.\n"
-               "Groups need beta = 2 exactly, which a sigmoid reaches only when it saturates.\n";
+  std::cout
+      << "\nyes: a plan compiles, exact at every length; exists: a theorem grants it; ?: no "
+         "theorem either way.\n"
+         "D1 to D4 are derived in docs/theory.md. Groups need beta = 2 exactly, which a sigmoid\n"
+         "reaches only when it saturates.\n";
 }
 
 }  // namespace
