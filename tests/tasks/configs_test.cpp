@@ -55,19 +55,42 @@ INSTANTIATE_TEST_SUITE_P(Files, Configs, testing::ValuesIn(files()), [](const au
 // The twins of the published comparison differ in the range of the eigenvalues and nothing else.
 TEST(ConfigPairs, TwinsDifferInTheRangeOnly) {
   const std::string root = LRNN_SOURCE_DIR "/configs/";
-  for (const auto& [a, b] : std::vector<std::pair<std::string, std::string>>{
-           {"chomsky/parity_delta_net", "chomsky/parity_delta_net_2"},
-           {"chomsky/mod_arithmetic_delta_net", "chomsky/mod_arithmetic_delta_net_2"},
-           {"chomsky/profile_p/parity_delta_net", "chomsky/profile_p/parity_delta_net_2"},
-           {"chomsky/profile_p/mod_arithmetic_delta_net",
-            "chomsky/profile_p/mod_arithmetic_delta_net_2"},
-           {"demo/parity_01", "demo/parity_11"}})
+  std::vector<std::pair<std::string, std::string>> twins = {{"demo/parity_01", "demo/parity_11"}};
+  for (const std::string folder : {"chomsky/", "chomsky/profile_p/", "quick/"})
+    for (const std::string task : {"parity", "mod_arithmetic", "mod_arithmetic_with_brackets",
+                                   "mod_arithmetic_with_brackets_mult"})
+      for (const std::string model : {"delta_net", "mamba"})
+        if (const auto stem = folder + task + "_" + model;
+            std::filesystem::exists(root + stem + ".yaml"))
+          twins.emplace_back(stem, stem + "_2");
+  for (const std::string task : {"parity", "mod_arithmetic", "mod_arithmetic_with_brackets"})
+    for (const char n : {'1', '2', '3', '4'})
+      twins.emplace_back("deltaproduct/formal/" + task + "_n" + n + "_01",
+                         "deltaproduct/formal/" + task + "_n" + n);
+  EXPECT_EQ(twins.size(), 1u + 2 * 3 + 2 * 3 + 2 + 12);
+  for (const auto& [a, b] : twins)
     EXPECT_EQ(differences(Section::from_file(root + a + ".yaml").node(),
                           Section::from_file(root + b + ".yaml").node()),
               std::vector<std::string>{"model.mixer.range: [0, 1] -> [-1, 1]"});
   EXPECT_EQ(differences(Section::from_file(root + "demo/addition_n1.yaml").node(),
                         Section::from_file(root + "demo/addition_n2.yaml").node()),
             std::vector<std::string>{"model.mixer.householders: 1 -> 2"});
+}
+
+// The README's tables link to configs that are there.
+TEST(Readme, NamesConfigsThatExist) {
+  std::ifstream in(LRNN_SOURCE_DIR "/README.md");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  int64_t found = 0;
+  for (size_t at = 0; (at = text.find("configs/", at)) != std::string::npos; ++at) {
+    const auto end = text.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/.-", at);
+    const auto name = text.substr(at, end - at);
+    if (!name.ends_with(".yaml")) continue;
+    EXPECT_TRUE(std::filesystem::exists(LRNN_SOURCE_DIR "/" + name)) << name;
+    ++found;
+  }
+  EXPECT_GT(found, 60);
 }
 
 }  // namespace

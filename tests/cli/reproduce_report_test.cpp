@@ -1,0 +1,86 @@
+#include "cli/reproduce_report.h"
+
+#include <gtest/gtest.h>
+
+namespace lrnn::cli {
+namespace {
+
+using experiments::Summary;
+
+ReproduceReport report_with(double scale) {
+  ReproduceReport out;
+  out.suite = {"x", "about", "a paper", "scaled accuracy", {}};
+  out.options.scale = scale;
+  out.options.seeds = 2;
+  experiments::CellOutcome cell;
+  cell.cell.task = "parity", cell.cell.model = "A [0,1]";
+  cell.cell.published = {1, 0.99, 0.01};
+  cell.cell.curve = {{10, 1}, {100, 0.5}};
+  cell.ours = {0.7, 0.6, 0.1};
+  cell.trained_to = 40, cell.seconds = 90;
+  experiments::Outcome run;
+  run.done = true, run.score = 0.6;
+  run.lengths = {{10, 1}, {100, 0.2}}, run.training = {{10, 0.1}, {20, 0.6}};
+  cell.runs = {run, {}};
+  out.cells = {cell};
+  cell = {};
+  cell.cell.task = "S5", cell.cell.model = "B", cell.cell.says = "solved", cell.prefix = true;
+  cell.runs = {{}, {}};
+  out.cells.push_back(cell);
+  out.failures = {"S5, B, seed 1: why"};
+  return out;
+}
+
+std::vector<std::string> forms(const ReproduceReport& report) {
+  return {reproduce_table(report).csv(), reproduce_markdown(report), reproduce_json(report).dump(),
+          reproduce_page(report)};
+}
+
+bool holds_any_case(std::string text, const std::string& word) {
+  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return text.find(word) != std::string::npos;
+}
+
+TEST(ReproduceReport, MarksWhatIsShortenedInEveryForm) {
+  for (const auto& form : forms(report_with(0.05))) EXPECT_TRUE(holds_any_case(form, "shortened"));
+  const auto whole = forms(report_with(1));
+  for (size_t i : {0, 1, 3}) EXPECT_FALSE(holds_any_case(whole[i], "shortened")) << whole[i];
+  EXPECT_NE(whole[2].find("\"shortened\":false"), std::string::npos);
+  auto changed = report_with(1);
+  changed.options.keys = {"model.width=32"};
+  for (const auto& form : forms(changed)) EXPECT_TRUE(holds_any_case(form, "changed"));
+}
+
+TEST(ReproduceReport, ShowsOursBesideThePublished) {
+  EXPECT_EQ(reproduce_table(report_with(1)).csv(),
+            "task,model,published best,published median ± MAD,ours best,ours median ± MAD,seeds,"
+            "wall time,remark\n"
+            "parity,\"A [0,1]\",1.000,0.990 ± 0.010,0.700,0.600 ± 0.100,1 of 2,1 min 30 s,"
+            "lower by 0.390\n"
+            "S5,B,solved,–,–,–,0 of 2,–,\n");
+  auto grid = report_with(1);
+  grid.options.lr_grid = true;
+  grid.cells[0].lr = 5e-4;
+  EXPECT_NE(reproduce_table(grid).csv().find(",0.0005,1 of 2,"), std::string::npos);
+}
+
+TEST(ReproduceReport, ThePageHasTheCurvesAndNeedsNothingElse) {
+  const auto page = reproduce_page(report_with(1));
+  size_t figures = 0;
+  for (size_t at = 0; (at = page.find("<figure>", at)) != std::string::npos; ++at) ++figures;
+  EXPECT_EQ(figures, 3u) << "by length, as published, while training";
+  EXPECT_EQ(page.find("src="), std::string::npos);
+  EXPECT_EQ(page.find("href="), std::string::npos);
+  EXPECT_NE(page.find("S5, B, seed 1: why"), std::string::npos);
+}
+
+TEST(ReproduceReport, JsonHasNullWhereNothingIsKnown) {
+  const auto json = reproduce_json(report_with(1));
+  EXPECT_TRUE(json["cells"][1]["published"]["best"].is_null());
+  EXPECT_TRUE(json["cells"][1]["ours"]["median"].is_null());
+  EXPECT_EQ(json["cells"][0]["published"]["median"], 0.99);
+  EXPECT_EQ(json["cells"][0]["remark"], "lower by 0.390");
+}
+
+}  // namespace
+}  // namespace lrnn::cli
