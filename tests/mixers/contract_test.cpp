@@ -28,15 +28,14 @@ std::vector<std::string> configs() {
        {"name: mamba\nconv: 1\nrange: [0, 1]", "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2",
         "name: gla\nheads: 2\nkey_dim: 3\nvalue_dim: 5\nrange: [-1, 1]\ngate_normaliser: 1",
         "name: gla\nheads: 2\nconv: 3\noutput_gate: false", "name: rwkv7\nheads: 2\nhead_dim: 5",
-        "name: rwkv7\nheads: 3\nhead_dim: 4\nrange: [0, 2]\ndecay_rank: 2\ngate_rank: 3"})
-    out.push_back(more);
-       {"name: slstm\nheads: 2\nbias: standard", "name: slstm\nconv: 4",
+        "name: rwkv7\nheads: 3\nhead_dim: 4\nrange: [0, 2]\ndecay_rank: 2\ngate_rank: 3",
+        "name: slstm\nheads: 2\nbias: standard", "name: slstm\nconv: 4",
         "name: slstm\nconv: 1\nheads: 1", "name: mlstm\nconv: 1\nheads: 2",
         "name: mlstm\nexpand: 1\nblock: 8\nheads: 1", "name: attention\npositions: learned",
         "name: attention\npositions: none", "name: attention\nheads: 1\nhead_dim: 6",
         "name: diagonal\nrange: [0, 1]", "name: matrix_product\nsize: 3"})
     out.emplace_back(more);
-       return out;
+  return out;
 }
 
 class Contract : public testing::TestWithParam<std::string> {

@@ -135,8 +135,12 @@ TEST(Model, HybridBlocksAreTheOnesAskedFor) {
     const auto& name = item.key();
     const bool odd =
         name.find("layers.1.") != std::string::npos || name.find("layers.3.") != std::string::npos;
-    if (name.find(".mlp.") != std::string::npos) EXPECT_TRUE(odd) << name;
-    if (name.find("b_proj") != std::string::npos) EXPECT_FALSE(odd) << name;
+    if (name.find(".mlp.") != std::string::npos) {
+      EXPECT_TRUE(odd) << name;
+    }
+    if (name.find("b_proj") != std::string::npos) {
+      EXPECT_FALSE(odd) << name;
+    }
   }
   EXPECT_EQ(model->state_size(), 2 * (4 * 32 * 32 + 4 * 3 * 128));
   EXPECT_EQ(model->state_size(10) - model->state_size(), 2 * 10 * (2 * 8 + 1));
