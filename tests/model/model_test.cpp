@@ -367,7 +367,7 @@ TEST(Model, RefusesWhatItCannotBe) {
             "x.yaml:1: mixer.heads must be at least 1, got 0");
   EXPECT_EQ(error_of("width: 8"), "x.yaml: mixer.name is needed");
   EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: 2}")),
-            "x.yaml:2: hybrid.mixer.name is needed");
+            "x.yaml: hybrid.mixer.name is needed");
   EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: -1}")),
             "x.yaml:2: hybrid.every must be at least 0, got -1");
   EXPECT_EQ(error_of(cat(kParity, "\nblock: plain")),
