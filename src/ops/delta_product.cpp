@@ -32,18 +32,18 @@ auto call(const char* name, const torch::Device& device, const Args&... args) {
 ForwardResult forward(const MaybeTensor& q, const DeltaProduct& in, double scale, bool save) {
   return call<ForwardFunction>("lrnn::delta_product_forward", in.k.device(), q, in.k, in.v, in.beta,
                                maybe(in.log_gate), maybe(in.state), scale, maybe(in.cu_seqlens),
-                               save);
+                               in.precision, save);
 }
 
 struct Autograd : torch::autograd::Function<Autograd> {
   static variable_list forward(AutogradContext* ctx, const MaybeTensor& q, const Tensor& k,
                                const Tensor& v, const Tensor& beta, const MaybeTensor& log_gate,
                                const MaybeTensor& state, double scale,
-                               const MaybeTensor& cu_seqlens) {
+                               const MaybeTensor& cu_seqlens, const std::string& precision) {
     const at::AutoDispatchBelowADInplaceOrView guard;
     auto [o, final_state, error, states] =
         call<ForwardFunction>("lrnn::delta_product_forward", k.device(), q, k, v, beta, log_gate,
-                              state, scale, cu_seqlens, true);
+                              state, scale, cu_seqlens, precision, true);
     ctx->save_for_backward({or_undefined(q), k, beta, or_undefined(log_gate), or_undefined(state),
                             or_undefined(cu_seqlens), error, states});
     ctx->saved_data["scale"] = scale;
@@ -64,7 +64,7 @@ struct Autograd : torch::autograd::Function<Autograd> {
     if (!q.defined() || !grads[0].defined()) dq = Tensor();
     if (!log_gate.defined()) dlog_gate = Tensor();
     if (!state.defined()) dstate = Tensor();
-    return {dq, dk, dv, dbeta, dlog_gate, dstate, Tensor(), Tensor()};
+    return {dq, dk, dv, dbeta, dlog_gate, dstate, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -78,7 +78,7 @@ template <DeltaProductResult (*function)(const DeltaProduct&)>
 std::tuple<Tensor, Tensor> registered(const Tensor& q, const Tensor& k, const Tensor& v,
                                       const Tensor& beta, const MaybeTensor& log_gate,
                                       const MaybeTensor& state, std::optional<double> scale,
-                                      const MaybeTensor& cu_seqlens) {
+                                      const MaybeTensor& cu_seqlens, c10::string_view precision) {
   const auto out = function({.q = q,
                              .k = k,
                              .v = v,
@@ -86,7 +86,8 @@ std::tuple<Tensor, Tensor> registered(const Tensor& q, const Tensor& k, const Te
                              .log_gate = or_undefined(log_gate),
                              .state = or_undefined(state),
                              .scale = scale,
-                             .cu_seqlens = or_undefined(cu_seqlens)});
+                             .cu_seqlens = or_undefined(cu_seqlens),
+                             .precision = std::string(precision)});
   return {out.o, out.state};
 }
 
@@ -110,7 +111,7 @@ DeltaProductResult delta_product(const DeltaProduct& in) {
   const double scale = scale_of(in);
   if (wants_gradient(in)) {
     const auto out = Autograd::apply(maybe(in.q), in.k, in.v, in.beta, maybe(in.log_gate),
-                                     maybe(in.state), scale, maybe(in.cu_seqlens));
+                                     maybe(in.state), scale, maybe(in.cu_seqlens), in.precision);
     return {in.q.defined() ? out[0] : Tensor(), out[1]};
   }
   const at::AutoDispatchBelowADInplaceOrView guard;

@@ -2,6 +2,7 @@
 #include <torch/types.h>
 
 #include <optional>
+#include <string>
 
 // The delta product, the recurrence under DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with
 // the state S [K,V], for each token t:
@@ -25,6 +26,12 @@ struct DeltaProduct {
   std::optional<double> scale;  // K^-1/2 by default
   torch::Tensor cu_seqlens;     // int64 [S+1]: B = 1 and T holds S sequences end to end; the
                                 // state is then [S,H,K,V]. Undefined: B sequences of length T
+  // The least a kernel must give, for bfloat16 inputs; one that gives more may be used.
+  //   fast      bfloat16 products: fine for beta <= 1 or behind a gate, wrong by percents at beta = 2
+  //   accurate  products of split operands: the state is good to 1e-3 at beta = 2
+  //   exact     the recurrence in float32
+  // Empty: accurate without a gate, fast with one. Other inputs are always exact.
+  std::string precision = {};
 };
 
 struct DeltaProductResult {

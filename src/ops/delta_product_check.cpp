@@ -49,6 +49,9 @@ void check_delta_product(const DeltaProduct& in) {
     kDeltaProductChecks.sizes("state", in.state, {B, H, K, V}, "[B,H,K,V]");
   }
   check_types(in);
+  check(in.precision.empty() || in.precision == "fast" || in.precision == "accurate" ||
+            in.precision == "exact",
+        "[delta_product] precision must be fast, accurate or exact, got '", in.precision, "'");
   kDeltaProductChecks.same_device("k", in.k, {in.q, in.v, in.beta, in.log_gate, in.state});
 }
 

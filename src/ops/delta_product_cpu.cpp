@@ -75,7 +75,7 @@ struct Results {
 
 ForwardResult forward_meta(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor&,
                            const MaybeTensor&, const MaybeTensor&, double,
-                           const MaybeTensor& cu_seqlens, bool save) {
+                           const MaybeTensor& cu_seqlens, c10::string_view, bool save) {
   return Results(k, v.sym_size(4), cu_seqlens).forward(k, q.has_value(), save);
 }
 
@@ -87,9 +87,10 @@ BackwardResult backward_meta(const MaybeTensor& d_o, const MaybeTensor&, const M
       .backward(k, beta, q.has_value() && d_o.has_value(), log_gate, state.has_value());
 }
 
+// Exact, whatever precision is asked for.
 ForwardResult forward_cpu(const MaybeTensor& q, const Tensor& k, const Tensor& v,
                           const Tensor& beta, const MaybeTensor& log_gate, const MaybeTensor& state,
-                          double scale, const MaybeTensor& cu_seqlens, bool save) {
+                          double scale, const MaybeTensor& cu_seqlens, c10::string_view, bool save) {
   const Inputs in(q, k, beta, log_gate, state, cu_seqlens);
   kernels::DeltaProductForward p;
   in.fill(p, v.size(4), scale);

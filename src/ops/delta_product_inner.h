@@ -13,7 +13,8 @@ using BackwardResult = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor, t
 using ForwardFunction = ForwardResult(const MaybeTensor& q, const torch::Tensor& k,
                                       const torch::Tensor& v, const torch::Tensor& beta,
                                       const MaybeTensor& log_gate, const MaybeTensor& state,
-                                      double scale, const MaybeTensor& cu_seqlens, bool save);
+                                      double scale, const MaybeTensor& cu_seqlens,
+                                      c10::string_view precision, bool save);
 using BackwardFunction = BackwardResult(const MaybeTensor& d_o, const MaybeTensor& d_final_state,
                                         const MaybeTensor& q, const torch::Tensor& k,
                                         const torch::Tensor& beta, const MaybeTensor& log_gate,

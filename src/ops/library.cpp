@@ -7,11 +7,11 @@
 TORCH_LIBRARY(lrnn, m) {
   m.def(
       "delta_product(Tensor q, Tensor k, Tensor v, Tensor beta, Tensor? log_gate=None, "
-      "Tensor? state=None, float? scale=None, *, Tensor? cu_seqlens=None) -> (Tensor o, Tensor "
-      "state)");
+      "Tensor? state=None, float? scale=None, *, Tensor? cu_seqlens=None, str precision=\"\") -> "
+      "(Tensor o, Tensor state)");
   m.def(
       "delta_product_forward(Tensor? q, Tensor k, Tensor v, Tensor beta, Tensor? log_gate, "
-      "Tensor? state, float scale, Tensor? cu_seqlens, bool save) -> (Tensor o, Tensor state, "
+      "Tensor? state, float scale, Tensor? cu_seqlens, str precision, bool save) -> (Tensor o, Tensor state, "
       "Tensor error, Tensor states)");
   m.def(
       "delta_product_backward(Tensor? d_o, Tensor? d_final_state, Tensor? q, Tensor k, Tensor "

@@ -1,0 +1,52 @@
+# liblrnn_cuda.so: the GPU kernels, a plug-in that registers the same ops for CUDA tensors. Built
+# where nvcc and a CUDA LibTorch are found; everything else builds without either.
+#
+# nvcc is called directly: CMake 3.25 does not know nvcc 13's dialects, and the kernels are plain
+# files that need no more than a compiler.
+option(LRNN_CUDA "Build the GPU kernels where nvcc is found" ON)
+# A number is machine code for that chip; sm_80 code also runs on 86 and 89.
+set(LRNN_CUDA_ARCHS "80;90a;100" CACHE STRING "the chips to build GPU kernels for")
+
+find_program(LRNN_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
+if(NOT LRNN_CUDA OR NOT LRNN_NVCC OR LRNN_SANITIZE OR NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
+  message(STATUS "GPU kernels: not built (nvcc: ${LRNN_NVCC})")
+  return()
+endif()
+get_filename_component(cuda_root "${LRNN_NVCC}" REALPATH)
+get_filename_component(cuda_root "${cuda_root}/../.." ABSOLUTE)
+set(LRNN_CUDA_INCLUDE "${cuda_root}/include")
+find_library(LRNN_CUDART cudart HINTS "${cuda_root}/lib64" "${cuda_root}/lib" NO_DEFAULT_PATH)
+if(NOT LRNN_CUDART)
+  message(STATUS "GPU kernels: not built (no libcudart beside ${LRNN_NVCC})")
+  return()
+endif()
+message(STATUS "GPU kernels: ${LRNN_NVCC}, chips ${LRNN_CUDA_ARCHS}")
+
+set(nvcc_flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -Xcompiler -fPIC,-Wall,-Wextra
+  --Werror all-warnings --threads 2)
+foreach(arch ${LRNN_CUDA_ARCHS})
+  list(APPEND nvcc_flags -gencode arch=compute_${arch},code=sm_${arch})
+endforeach()
+set(cuda_objects "")
+file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+foreach(source ${cuda_sources})
+  get_filename_component(name ${source} NAME_WE)
+  set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+    COMMAND ${LRNN_NVCC} ${nvcc_flags} -MD -MF ${object}.d -c ${source} -o ${object}
+    DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu" VERBATIM)
+  list(APPEND cuda_objects ${object})
+endforeach()
+
+lrnn_torch_library(Torch::c10_cuda libc10_cuda.so)
+lrnn_torch_library(Torch::cuda libtorch_cuda.so)
+file(GLOB cuda_ops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/cuda/*.cpp)
+add_library(lrnn_cuda SHARED ${cuda_ops} ${cuda_objects})
+target_include_directories(lrnn_cuda SYSTEM PRIVATE ${LRNN_CUDA_INCLUDE})
+# --no-as-needed: libtorch_cuda registers itself, nobody calls into it by name.
+target_link_options(lrnn_cuda PRIVATE -Wl,--no-as-needed)
+target_link_libraries(lrnn_cuda PRIVATE lrnn Torch::cuda Torch::c10_cuda ${LRNN_CUDART})
+target_precompile_headers(lrnn_cuda REUSE_FROM lrnn_ops)
+set_target_properties(lrnn_cuda PROPERTIES UNITY_BUILD ON BUILD_RPATH "${LRNN_RPATH}" INSTALL_RPATH "${LRNN_RPATH}")
+install(TARGETS lrnn_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/delta_product.h"
+
+// The chunkwise delta product for bfloat16 inputs, K <= 256 a multiple of 8 and V of 16, keys and
+// values of consecutive micro-steps evenly spaced, rows on 16 bytes.
+//
+// Per chunk of 64 micro-steps, with D the pseudo-values (what is written along each key):
+//   D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
+// T, the inverse of a unit triangular matrix, and P do not depend on the state: `prepare` makes
+// them for all chunks at once, the sweeps follow the state from chunk to chunk.
+namespace lrnn::kernels::cuda {
+
+// Room to work in. `split`: T and P also as what rounding to bfloat16 left over.
+struct ChunkWork {
+  uint16_t *T = nullptr, *T_rest = nullptr;  // [slots,H,64,64]
+  uint16_t *P = nullptr, *P_rest = nullptr;  // [slots,H,rows,64]
+  float* vectors = nullptr;                  // [slots,H,4,64]
+  int rows = 0;                              // of P: 64 for N = 1, else 32
+  bool split = false;
+};
+
+bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type
+int chunk_query_rows(int64_t N);
+int64_t chunk_count(const DeltaProductInputs& p);  // slots
+
+void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream);
+// error: bfloat16 [B,H,T,N,V]; states: bfloat16 [slots,H,V,K]; or null.
+void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream);
+// Backward in two steps. dstates: bfloat16 [slots,H,V,K], the gradient of the state after a chunk.
+void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+                   void* stream);
+void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+                     void* stream);
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,222 @@
+#include "kernels/cuda/chunk.cuh"
+
+// T = (I + L)^-1 with L_ij = beta_i A_ij k_i.k_j below the diagonal, and P_rj = scale A_rj q_r.k_j,
+// A the decay in between. The inverse is forward substitution on blocks of 16, then merges, all in
+// float32: with beta near 2 and keys alike, powers of L (the usual shortcut) reach 1e27.
+namespace lrnn::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 128, kStride = kChunk + 4;
+using Square = float[kChunk][kStride];
+// beta = 0 would lose the error e = D / beta that the gradient of beta needs.
+constexpr float kSmallestBeta = 0x1p-60f;
+
+// Row r of `out` += sign A B over n columns; each thread takes kWide of the n columns of a row.
+template <int kWide>
+__device__ __forceinline__ void multiply(float* out, const float* A, const float* B, int n,
+                                         float sign) {
+  float sum[kWide] = {};
+  for (int m = 0; m < n; ++m) {
+    const float a = A[m];
+#pragma unroll
+    for (int u = 0; u < kWide; ++u) sum[u] += a * B[m * kStride + u];
+  }
+#pragma unroll
+  for (int u = 0; u < kWide; ++u) out[u] = sign * sum[u];
+}
+
+// From the inverses of two diagonal blocks of n rows to that of both: the block below the diagonal
+// is -T11 L10 T00. The free block above the diagonal holds L10 T00 meanwhile.
+template <int n> __device__ void merge(Square& T, const Square& L) {
+  constexpr int kWide = n * n * (kChunk / 2 / n) / kThreads, kPerRow = n / kWide;
+  const int tid = threadIdx.x, pair = tid / (n * kPerRow), within = tid % (n * kPerRow);
+  const int o = pair * 2 * n, r = within / kPerRow, c = within % kPerRow * kWide;
+  multiply<kWide>(&T[o + r][o + n + c], &L[o + n + r][o], &T[o][o + c], n, 1);
+  __syncthreads();
+  multiply<kWide>(&T[o + n + r][o + c], &T[o + n + r][o + n], &T[o][o + n + c], n, -1);
+  __syncthreads();
+#pragma unroll
+  for (int u = 0; u < kWide; ++u) T[o + r][o + n + c + u] = 0;
+  __syncthreads();
+}
+
+__device__ void invert(Square& T, const Square& L) {
+  if (threadIdx.x < kChunk) {
+    const int o = threadIdx.x / 16 * 16, c = threadIdx.x % 16;
+    float x[16];
+#pragma unroll
+    for (int r = 0; r < 16; ++r) {
+      x[r] = r == c ? 1.f : 0.f;
+#pragma unroll
+      for (int m = 0; m < r; ++m) x[r] -= L[o + r][o + m] * x[m];
+      T[o + r][o + c] = x[r];
+    }
+  }
+  __syncthreads();
+  merge<16>(T, L);
+  merge<32>(T, L);
+}
+
+__device__ void fill_vectors(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
+                             const Queries& queries, float (&vectors)[4][kChunk],
+                             float (&gate)[kChunk], Square& decay) {
+  const int i = threadIdx.x;
+  if (i < kChunk) {
+    float beta = 0, a = 1;
+    if (i < at.count) {
+      const int64_t m = at.first + i, t = m / p.N, j = m - t * p.N;
+      const int64_t token = span.b * p.T + span.t0 + t;
+      beta = static_cast<const float*>(p.beta)[(token * p.N + j) * p.H + h];
+      if (beta == 0) beta = kSmallestBeta;
+      if (p.log_gate && j == 0) a = expf(static_cast<const float*>(p.log_gate)[token * p.H + h]);
+    }
+    vectors[kBeta][i] = beta, gate[i] = a;
+    vectors[kBefore][i] = vectors[kAfter][i] = 1;
+  }
+  __syncthreads();
+  if (p.log_gate && i < kChunk) {  // products, not differences of sums: a gate may be zero
+    float a = 1;
+    for (int m = i; m < kChunk; ++m) {
+      if (m > i) a *= gate[m];
+      decay[m][i] = a;
+    }
+    vectors[kAfter][i] = a;
+    a = 1;
+    for (int m = 0; m <= i; ++m) a *= gate[m];
+    vectors[kBefore][i] = a;
+    __threadfence_block();
+  }
+  __syncthreads();
+  if (i < kChunk)
+    vectors[kRead][i] = i < queries.rows ? float(p.scale) * vectors[kBefore][queries.at(i)] : 0.f;
+}
+
+// Rows of `left` times all rows of `right`, up to the tile of 16 columns that holds column `last`.
+template <int KT>
+__device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint32_t right,
+                                         int last) {
+  constexpr int kStep = row_bytes(KT);
+  const uint32_t a_at = left + lane_transposed(kStep), b_at = right + lane_direct(kStep);
+#pragma unroll
+  for (int t = 0; t < 8; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) acc[t][u] = 0;
+#pragma unroll 4
+  for (int k = 0; k < KT / 16; ++k) {
+    uint32_t a[4], b[4];
+    ldmatrix(a, a_at + k * 32);
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      if (n * 16 > last) continue;
+      ldmatrix(b, b_at + n * 16 * kStep + k * 32);
+      mma(acc[2 * n], a, b[0], b[1]);
+      mma(acc[2 * n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+template <int KT>
+__global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkWork w) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ float vectors[4][kChunk], gate[kChunk];
+  auto& L = *reinterpret_cast<Square*>(memory);
+  unsigned char* const keys = memory + sizeof(Square);
+  auto& T = *reinterpret_cast<Square*>(keys);  // takes the place of the keys when they are done
+  const uint32_t k_at = shared_address(keys), q_at = k_at + kChunk * row_bytes(KT);
+  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const Slot at = slot_of(p, slot, kChunk);
+  if (at.count == 0) return;
+  const Span span = span_of(p, at.s);
+  const Queries queries(p, at.first, at.count);
+  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, row0 = threadIdx.x / 32 * 16;
+
+  fetch_rows<KT>(k_at,
+                 static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h) +
+                     at.first * p.k.step,
+                 p.k.step, kChunk, at.count, int(p.K));
+  if (w.P)
+    fetch_rows<KT>(
+        q_at,
+        static_cast<const uint16_t*>(p.q.data) + row_at(p.q, span.b, span.t0 + queries.token, 0, h),
+        p.q.token, w.rows, queries.rows, int(p.K));
+  copy_commit();
+  fill_vectors(p, span, at, h, queries, vectors, gate, L);
+  copy_wait<0>();
+  __syncthreads();
+
+  float acc[8][4];
+  if (w.P && row0 < w.rows) {
+    products<KT>(acc, q_at + row0 * row_bytes(KT), k_at, kChunk - 1);
+    uint16_t* const P = w.P + (slot * p.H + h) * w.rows * kChunk;
+    uint16_t* const P_rest = w.P_rest + (w.split ? (slot * p.H + h) * w.rows * kChunk : 0);
+#pragma unroll
+    for (int t = 0; t < 8; ++t)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int r = row0 + g + 8 * half, j = t * 8 + 2 * c;
+        const int64_t last = r < queries.rows ? queries.at(r) : -1;
+        float x[2];
+#pragma unroll
+        for (int u = 0; u < 2; ++u)
+          x[u] = j + u <= last
+                     ? float(p.scale) * (p.log_gate ? L[last][j + u] : 1.f) * acc[t][2 * half + u]
+                     : 0.f;
+        const uint32_t packed = pack(x[0], x[1]);
+        *reinterpret_cast<uint32_t*>(P + r * kChunk + j) = packed;
+        if (w.split)
+          *reinterpret_cast<uint32_t*>(P_rest + r * kChunk + j) = rest(x[0], x[1], packed);
+      }
+  }
+  products<KT>(acc, k_at + row0 * row_bytes(KT), k_at, row0 + 15);
+  __syncthreads();  // the decays in L are read, and the keys
+#pragma unroll
+  for (int t = 0; t < 8; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int i = row0 + g + 8 * (u / 2), j = t * 8 + 2 * c + u % 2;
+      L[i][j] = j < i ? vectors[kBeta][i] * (p.log_gate ? L[i][j] : 1.f) * acc[t][u] : 0.f;
+    }
+  __syncthreads();
+  invert(T, L);
+
+  uint16_t* const to = w.T + (slot * p.H + h) * kChunk * kChunk;
+  uint16_t* const to_rest = w.T_rest + (w.split ? (slot * p.H + h) * kChunk * kChunk : 0);
+  for (int pair = threadIdx.x; pair < kChunk * kChunk / 2; pair += kThreads) {
+    const int i = pair / (kChunk / 2), j = pair % (kChunk / 2) * 2;
+    const float x = j <= i ? T[i][j] : 0.f, y = j + 1 <= i ? T[i][j + 1] : 0.f;
+    const uint32_t packed = pack(x, y);
+    reinterpret_cast<uint32_t*>(to)[pair] = packed;
+    if (w.split) reinterpret_cast<uint32_t*>(to_rest)[pair] = rest(x, y, packed);
+  }
+  for (int i = threadIdx.x; i < 4 * kChunk; i += kThreads)
+    w.vectors[(slot * p.H + h) * 4 * kChunk + i] = vectors[i / kChunk][i % kChunk];
+}
+
+template <int KT>
+void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
+  const int tiles = (kChunk + (w.P ? w.rows : 0)) * row_bytes(KT);
+  const int bytes =
+      int(sizeof(Square)) + (tiles > int(sizeof(Square)) ? tiles : int(sizeof(Square)));
+  allow_shared(prepare<KT>, bytes);
+  prepare<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
+  check_launch("delta_product");
+}
+
+}  // namespace
+
+bool chunk_fits(const DeltaProductInputs& p) {
+  return p.type == Type::kBFloat16 && p.K % 8 == 0 && p.K <= 256 && p.V % 16 == 0;
+}
+int chunk_query_rows(int64_t N) { return N == 1 ? 64 : 32; }
+int64_t chunk_count(const DeltaProductInputs& p) { return chunk_slots(p, kChunk); }
+
+void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {
+  if (chunk_slots(p, kChunk) * p.H == 0) return;
+  const auto on = static_cast<cudaStream_t>(stream);
+  if (p.K <= 32) return launch_prepare<32>(p, w, on);
+  if (p.K <= 64) return launch_prepare<64>(p, w, on);
+  if (p.K <= 128) return launch_prepare<128>(p, w, on);
+  return launch_prepare<256>(p, w, on);
+}
+
+}  // namespace lrnn::kernels::cuda

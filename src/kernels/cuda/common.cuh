@@ -1,0 +1,113 @@
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "base/error.h"
+#include "kernels/delta_product.h"
+
+// What every kernel here shares: elements by run-time type, and how sequences are cut into chunks.
+namespace lrnn::kernels::cuda {
+
+inline void check_launch(const char* what) {
+  const cudaError_t status = cudaGetLastError();
+  check(status == cudaSuccess, "[", what,
+        "] the GPU refused the kernel: ", cudaGetErrorString(status));
+}
+
+template <class Kernel> void allow_shared(Kernel* kernel, size_t bytes) {
+  if (bytes > 48 * 1024)
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+}
+
+// The type is the same for all threads, so the branch costs nothing beside the load.
+template <class R> __device__ __forceinline__ R load_as(Type type, const void* data, int64_t at) {
+  if (type == Type::kBFloat16) {
+    const uint32_t bits = static_cast<const uint16_t*>(data)[at];
+    return R(__uint_as_float(bits << 16));
+  }
+  if (type == Type::kFloat32) return R(static_cast<const float*>(data)[at]);
+  return R(static_cast<const double*>(data)[at]);
+}
+
+__device__ __forceinline__ uint16_t to_bf16(float x) {  // to nearest, ties to even; NaN stays NaN
+  const uint32_t bits = __float_as_uint(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+  return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+
+template <class R>
+__device__ __forceinline__ void store_as(Type type, void* data, int64_t at, R x) {
+  if (type == Type::kBFloat16)
+    static_cast<uint16_t*>(data)[at] = to_bf16(float(x));
+  else if (type == Type::kFloat32)
+    static_cast<float*>(data)[at] = float(x);
+  else
+    static_cast<double*>(data)[at] = double(x);
+}
+
+__device__ __forceinline__ float exp_of(float x) { return expf(x); }
+__device__ __forceinline__ double exp_of(double x) { return exp(x); }
+
+// One sequence: row `b` of the tensors, tokens t0 .. t0+length-1.
+struct Span {
+  int64_t b, t0, length;
+};
+
+// Wrong offsets give wrong numbers, never a wrong address.
+__device__ __forceinline__ Span span_of(const DeltaProductInputs& p, int64_t s) {
+  if (!p.cu_seqlens) return {s, 0, p.T};
+  const int64_t begin = min(max(p.cu_seqlens[s], int64_t(0)), p.T);
+  const int64_t end = min(max(p.cu_seqlens[s + 1], begin), p.T);
+  return {0, begin, end - begin};
+}
+
+// A sequence is a run of micro-steps m = token N + j, cut every `chunk` of them. Chunks of all
+// sequences are numbered through; packed sequences leave a few numbers unused, so that nobody has
+// to read cu_seqlens on the host.
+__host__ __device__ inline int64_t chunk_slots(const DeltaProductInputs& p, int64_t chunk) {
+  if (p.cu_seqlens) return p.T * p.N / chunk + p.S;
+  return p.B * ((p.T * p.N + chunk - 1) / chunk);
+}
+
+__device__ __forceinline__ int64_t first_slot(const DeltaProductInputs& p, int64_t s,
+                                              int64_t chunk) {
+  if (!p.cu_seqlens) return s * ((p.T * p.N + chunk - 1) / chunk);
+  return min(max(p.cu_seqlens[s], int64_t(0)), p.T) * p.N / chunk + s;
+}
+
+struct Slot {
+  int64_t s;      // the sequence
+  int64_t first;  // its micro-step where the chunk begins
+  int count;      // micro-steps in the chunk; 0: the slot is not used
+};
+
+__device__ inline Slot slot_of(const DeltaProductInputs& p, int64_t slot, int64_t chunk) {
+  int64_t s = 0;
+  if (!p.cu_seqlens) {
+    s = slot / ((p.T * p.N + chunk - 1) / chunk);
+  } else {
+    int64_t end = p.S;  // the last sequence whose first slot is not beyond this one
+    while (end - s > 1) {
+      const int64_t middle = (s + end) / 2;
+      (first_slot(p, middle, chunk) <= slot ? s : end) = middle;
+    }
+  }
+  const int64_t first = (slot - first_slot(p, s, chunk)) * chunk;
+  const int64_t left = span_of(p, s).length * p.N - first;
+  return {s, first, left <= 0 ? 0 : int(min(left, chunk))};
+}
+
+// Offset of a row of [batch, token, step, head, :].
+__device__ __forceinline__ int64_t row_at(const Rows& x, int64_t b, int64_t t, int64_t j,
+                                          int64_t h) {
+  return b * x.batch + t * x.token + j * x.step + h * x.head;
+}
+
+template <int Lanes, class R> __device__ __forceinline__ R sum_lanes(R x) {
+#pragma unroll
+  for (int d = 1; d < Lanes; d *= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+  return x;
+}
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,25 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/delta_product.h"
+
+// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Two ways:
+//
+//   exact   the recurrence itself, float32 (or float64), the state in registers. Any size up to
+//           K = 1024. Its gradients are a reverse recurrence and then sums over short chunks.
+//   chunk   64 micro-steps at a time on the tensor cores, for bfloat16 inputs.
+namespace lrnn::kernels::cuda {
+
+// ------------------------------------------------------------------------------------- exact
+// Micro-steps between two kept states; 0 where no chunk fits, which takes V above 4000.
+int exact_chunk(int64_t V, Type type);
+// How many states [H,K,V] (wide) forward keeps and backward reads.
+int64_t exact_slots(const DeltaProductInputs& p, int chunk);
+
+// `states` is wide [slots,H,K,V] or null, `error` wide [B,H,T,N,V] or null.
+void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
+// `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are room to work in.
+void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,178 @@
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/short_conv.h"
+
+// One thread per channel and run of tokens. Neighbouring threads take neighbouring channels; the W
+// inputs of a token are read again from the cache by the tokens after it.
+namespace lrnn::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 128, kRun = 16;
+
+struct Sequence {
+  int64_t s, begin, end;
+};
+
+__device__ __forceinline__ Sequence bounds(const ShortConv& p, int64_t s) {
+  if (!p.cu_seqlens) return {s, s * p.T, (s + 1) * p.T};
+  const int64_t begin = min(max(p.cu_seqlens[s], int64_t(0)), p.rows);
+  return {s, begin, min(max(p.cu_seqlens[s + 1], begin), p.rows)};
+}
+
+__device__ Sequence sequence_of(const ShortConv& p, int64_t row) {
+  if (!p.cu_seqlens) return bounds(p, row / p.T);
+  int64_t s = 0, end = p.S;
+  while (end - s > 1) {
+    const int64_t middle = (s + end) / 2;
+    (p.cu_seqlens[middle] <= row ? s : end) = middle;
+  }
+  return bounds(p, s);
+}
+
+// Input t of a sequence; those before it are in the state.
+template <class R>
+__device__ __forceinline__ R input(const ShortConv& p, const Sequence& q, int64_t t, int64_t d) {
+  if (t >= 0) return load_as<R>(p.type, p.x, (q.begin + t) * p.stride + d);
+  return p.state ? load_as<R>(p.type, p.state, (q.s * p.W + p.W + t) * p.D + d) : R(0);
+}
+
+template <class R>
+__device__ __forceinline__ R before_activation(const ShortConv& p, const Sequence& q, int64_t t,
+                                               int64_t d) {
+  R sum = p.bias ? static_cast<const R*>(p.bias)[d] : R(0);
+  for (int64_t w = 0; w < p.W; ++w)
+    sum += static_cast<const R*>(p.weight)[w * p.D + d] * input<R>(p, q, t - (p.W - 1) + w, d);
+  return sum;
+}
+
+// Calls f(sequence, t, row) for the tokens of this thread's run.
+template <class F>
+__device__ __forceinline__ void each_token(const ShortConv& p, int64_t first, int64_t last, F&& f) {
+  if (first >= last) return;
+  Sequence q = sequence_of(p, first);
+  for (int64_t row = first; row < last; ++row) {
+    if (row >= q.end) q = sequence_of(p, row);
+    f(q, row - q.begin, row);
+  }
+}
+
+template <class R> __global__ void __launch_bounds__(kThreads) conv(ShortConv p, void* y) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x,
+                first = int64_t(blockIdx.x) * kRun;
+  if (d >= p.D) return;
+  each_token(p, first, min(first + kRun, p.rows), [&](const Sequence& q, int64_t t, int64_t row) {
+    const R z = before_activation<R>(p, q, t, d);
+    store_as<R>(p.type, y, row * p.D + d, p.silu ? z / (1 + exp_of(-z)) : z);
+  });
+}
+
+// The state after each sequence: its last W inputs.
+template <class R> __global__ void __launch_bounds__(kThreads) conv_state(ShortConv p, void* next) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x, s = blockIdx.x;
+  if (d >= p.D) return;
+  const Sequence q = bounds(p, s);
+  for (int64_t j = 0; j < p.W; ++j)
+    store_as<R>(p.type, next, (s * p.W + j) * p.D + d,
+                input<R>(p, q, q.end - q.begin - p.W + j, d));
+}
+
+// dpre, and with it this range's share of the gradients of the weights and the bias.
+template <class R>
+__global__ void __launch_bounds__(kThreads) conv_weights(ShortConv p, ShortConvGradient g) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  const int64_t first = int64_t(blockIdx.x) * kConvRange, last = min(first + kConvRange, p.rows);
+  if (d >= p.D) return;
+  R* const dpre = static_cast<R*>(g.dpre);
+  R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + 1) * p.D + d;
+  R dbias = 0;
+  each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
+    R dz = load_as<R>(p.type, g.dy, row * g.stride + d);
+    if (p.silu) {
+      const R z = before_activation<R>(p, q, t, d), sigmoid = 1 / (1 + exp_of(-z));
+      dz *= sigmoid * (1 + z * (1 - sigmoid));
+    }
+    dpre[row * p.D + d] = dz;
+    dbias += dz;
+  });
+  partial[p.W * p.D] = dbias;
+  for (int64_t w = 0; w < p.W; ++w) {
+    R sum = 0;
+    each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
+      sum += dpre[row * p.D + d] * input<R>(p, q, t - (p.W - 1) + w, d);
+    });
+    partial[w * p.D] = sum;
+  }
+}
+
+// The gradient of input t of a sequence, which may lie in the state: the outputs that read it, and
+// the next state if it is still there.
+template <class R>
+__device__ __forceinline__ R input_gradient(const ShortConv& p, const ShortConvGradient& g,
+                                            const Sequence& q, int64_t t, int64_t d) {
+  const int64_t length = q.end - q.begin;
+  R sum = 0;
+  for (int64_t w = 0; w < p.W; ++w) {
+    const int64_t out = t + p.W - 1 - w;
+    if (out >= 0 && out < length)
+      sum += static_cast<const R*>(p.weight)[w * p.D + d] *
+             static_cast<const R*>(g.dpre)[(q.begin + out) * p.D + d];
+  }
+  const int64_t j = t - length + p.W;
+  if (g.dnext && j >= 0) sum += load_as<R>(p.type, g.dnext, (q.s * p.W + j) * p.D + d);
+  return sum;
+}
+
+template <class R>
+__global__ void __launch_bounds__(kThreads) conv_inputs(ShortConv p, ShortConvGradient g) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x,
+                first = int64_t(blockIdx.x) * kRun;
+  if (d >= p.D) return;
+  each_token(p, first, min(first + kRun, p.rows), [&](const Sequence& q, int64_t t, int64_t row) {
+    store_as<R>(p.type, g.dx, row * p.D + d, input_gradient<R>(p, g, q, t, d));
+  });
+}
+
+template <class R>
+__global__ void __launch_bounds__(kThreads) conv_states(ShortConv p, ShortConvGradient g) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x, s = blockIdx.x;
+  if (d >= p.D) return;
+  const Sequence q = bounds(p, s);
+  for (int64_t j = 0; j < p.W; ++j)
+    store_as<R>(p.type, g.dstate, (s * p.W + j) * p.D + d, input_gradient<R>(p, g, q, j - p.W, d));
+}
+
+dim3 grid(int64_t blocks, int64_t D) {
+  return dim3(unsigned(blocks), unsigned((D + kThreads - 1) / kThreads));
+}
+
+template <class R> void forward(const ShortConv& p, void* y, void* next, cudaStream_t stream) {
+  if (p.rows > 0) conv<R><<<grid((p.rows + kRun - 1) / kRun, p.D), kThreads, 0, stream>>>(p, y);
+  if (p.S > 0) conv_state<R><<<grid(p.S, p.D), kThreads, 0, stream>>>(p, next);
+  check_launch("short_conv");
+}
+
+template <class R>
+void backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream) {
+  if (p.rows > 0) {
+    conv_weights<R>
+        <<<grid((p.rows + kConvRange - 1) / kConvRange, p.D), kThreads, 0, stream>>>(p, g);
+    conv_inputs<R><<<grid((p.rows + kRun - 1) / kRun, p.D), kThreads, 0, stream>>>(p, g);
+  }
+  if (p.S > 0 && g.dstate) conv_states<R><<<grid(p.S, p.D), kThreads, 0, stream>>>(p, g);
+  check_launch("short_conv");
+}
+
+}  // namespace
+
+void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  if (p.D == 0) return;
+  p.type == Type::kFloat64 ? forward<double>(p, y, next, on) : forward<float>(p, y, next, on);
+}
+
+void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  if (p.D == 0) return;
+  p.type == Type::kFloat64 ? backward<double>(p, g, on) : backward<float>(p, g, on);
+}
+
+}  // namespace lrnn::kernels::cuda

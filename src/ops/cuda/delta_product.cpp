@@ -1,0 +1,231 @@
+#include "kernels/cuda/delta_product.h"
+
+#include "base/error.h"
+#include "kernels/cuda/choose.h"
+#include "ops/cuda/stream.h"
+#include "ops/delta_product_inner.h"
+#include "ops/torch.h"
+
+// The CUDA kernels of the inner ops: tensors in, pointers out. What forward saves tells backward
+// which kernel it was.
+namespace lrnn::ops::cuda {
+namespace {
+
+using torch::Tensor;
+
+kernels::Type type_of(const Tensor& x) {
+  return x.scalar_type() == torch::kFloat64   ? kernels::Type::kFloat64
+         : x.scalar_type() == torch::kFloat32 ? kernels::Type::kFloat32
+                                              : kernels::Type::kBFloat16;
+}
+
+// [B,T,N,H,D] or [B,T,H,D].
+kernels::Rows rows(const Tensor& x) {
+  if (x.dim() == 5) return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2), x.stride(3)};
+  return {x.data_ptr(), x.stride(0), x.stride(1), 0, x.stride(2)};
+}
+Tensor with_rows(const Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
+Tensor none(const Tensor& like) { return at::empty({0}, like.options()); }
+
+// Offsets that lie on the CPU are checked there; those on the GPU are not read back, which would
+// stop the stream: the kernels stay inside the tensors whatever they say.
+Tensor offsets(const MaybeTensor& cu_seqlens, const Tensor& k) {
+  if (!cu_seqlens) return {};
+  const Tensor cu = cu_seqlens->contiguous();
+  if (!cu.device().is_cpu()) return cu;
+  const int64_t *const at = cu.const_data_ptr<int64_t>(), S = cu.size(0) - 1, T = k.size(1);
+  check(at[0] == 0 && at[S] == T, "[delta_product] cu_seqlens must run from 0 to T = ", T, ", got ",
+        at[0], " to ", at[S]);
+  for (int64_t s = 0; s < S; ++s)
+    check(at[s] <= at[s + 1], "[delta_product] cu_seqlens must not decrease, got ", at[s],
+          " before ", at[s + 1]);
+  return cu.to(k.device());
+}
+
+// Inputs in the form the kernels read, kept alive together.
+struct Inputs {
+  Tensor q, k, beta, log_gate, state, cu_seqlens;
+
+  Inputs(const MaybeTensor& q_, const Tensor& k_, const Tensor& beta_, const MaybeTensor& log_gate_,
+         const MaybeTensor& state_, const MaybeTensor& cu_seqlens_)
+      : k(with_rows(k_)), cu_seqlens(offsets(cu_seqlens_, k_)) {
+    const auto wide = wide_type(k);
+    if (q_) q = with_rows(*q_);
+    beta = beta_.to(wide).contiguous();
+    if (log_gate_) log_gate = log_gate_->to(wide).contiguous();
+    if (state_) state = state_->to(wide).contiguous();
+  }
+
+  void fill(kernels::DeltaProductInputs& p, int64_t V, double scale) const {
+    p.type = type_of(k);
+    p.B = k.size(0), p.T = k.size(1), p.N = k.size(2), p.H = k.size(3), p.K = k.size(4), p.V = V;
+    p.S = cu_seqlens.defined() ? cu_seqlens.size(0) - 1 : p.B;
+    p.scale = scale;
+    if (q.defined()) p.q = rows(q);
+    p.k = rows(k);
+    p.beta = beta.const_data_ptr();
+    if (log_gate.defined()) p.log_gate = log_gate.const_data_ptr();
+    if (state.defined()) p.state = state.const_data_ptr();
+    if (cu_seqlens.defined()) p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
+  }
+};
+
+int chunk_of(const kernels::DeltaProductInputs& p) {
+  const int chunk = kernels::cuda::exact_chunk(p.V, p.type);
+  check(chunk > 0, "[delta_product] the GPU kernels have no room for ", p.V, " value channels");
+  return chunk;
+}
+
+using kernels::cuda::Method;
+
+// Rows the chunk kernels can fetch: 16 bytes at a time, micro-steps evenly spaced.
+Tensor for_chunks(const Tensor& x) {
+  const int64_t last = x.dim() - 2;
+  bool ok = x.stride(-1) == 1 && reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
+  for (int64_t d = 0; d <= last; ++d) ok = ok && (x.size(d) == 1 || x.stride(d) % 8 == 0);
+  if (x.dim() == 5) ok = ok && (x.size(2) == 1 || x.stride(1) == x.size(2) * x.stride(2));
+  return ok ? x : x.contiguous();
+}
+
+// One token has one micro-step: the spacing of micro-steps is then that of tokens.
+kernels::Rows chunk_rows(const Tensor& x) {
+  kernels::Rows r = rows(x);
+  if (x.dim() == 5 && x.size(2) == 1) r.step = r.token;
+  return r;
+}
+
+// What `prepare` fills, and the memory behind it.
+struct Prepared {
+  Tensor T, P, vectors;
+  kernels::cuda::ChunkWork work;
+
+  Prepared(const kernels::DeltaProductInputs& p, const Tensor& k, bool split) {
+    const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
+    work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
+    T = at::empty({parts, heads, 64, 64}, k.options());
+    vectors = at::empty({heads, 4, 64}, k.options().dtype(torch::kFloat32));
+    const auto bits = [](const Tensor& x, int64_t part) {
+      return reinterpret_cast<uint16_t*>(x.data_ptr()) + part * (x.numel() / 2);
+    };
+    work.T = bits(T, 0), work.vectors = vectors.data_ptr<float>();
+    if (split) work.T_rest = bits(T, 1);
+    if (!p.q.data) return;
+    P = at::empty({parts, heads, work.rows, 64}, k.options());
+    work.P = bits(P, 0);
+    if (split) work.P_rest = bits(P, 1);
+  }
+};
+
+// The states forward keeps: [slots,H,K,V], or for chunks [slots,H,V,K] behind as many ones as name
+// the method.
+std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
+                                int64_t slots) {
+  if (method == Method::kExact) return {slots, p.H, p.K, p.V};
+  if (method == Method::kFast) return {1, slots, p.H, p.V, p.K};
+  return {1, 1, slots, p.H, p.V, p.K};
+}
+Method method_of(const Tensor& states) {
+  return states.dim() == 4 ? Method::kExact : states.dim() == 5 ? Method::kFast : Method::kAccurate;
+}
+
+ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
+                      const MaybeTensor& log_gate, const MaybeTensor& state, double scale,
+                      const MaybeTensor& cu_seqlens, c10::string_view precision, bool save) {
+  const OnDevice on(k);
+  Inputs in(q, k, beta, log_gate, state, cu_seqlens);
+  kernels::DeltaProductForward p;
+  in.fill(p, v.size(4), scale);
+  const Method method = kernels::cuda::choose(p, precision);
+  const bool exact = method == Method::kExact;
+  const int chunk = exact ? chunk_of(p) : 64;
+  const int64_t slots =
+      exact ? kernels::cuda::exact_slots(p, chunk) : kernels::cuda::chunk_count(p);
+  const auto wide = k.options().dtype(wide_type(k)), error_type = exact ? wide : k.options();
+  Tensor v_rows = exact ? with_rows(v) : for_chunks(v);
+  if (!exact) {
+    in.k = for_chunks(in.k);
+    p.k = chunk_rows(in.k);
+    if (q) in.q = for_chunks(in.q), p.q = rows(in.q);
+  }
+  p.v = exact ? rows(v_rows) : chunk_rows(v_rows);
+  ForwardResult out = {
+      q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : none(k),
+      at::empty({p.S, p.H, p.K, p.V}, wide),
+      save ? at::empty({p.B, p.H, p.T, p.N, p.V}, error_type) : at::empty({0}, error_type),
+      save ? at::empty(kept_sizes(p, method, slots), error_type) : at::empty({0}, wide)};
+  auto& [o, final_state, error, states] = out;
+  if (q) p.o = rows(o);
+  p.final_state = final_state.data_ptr();
+  if (save) p.error = error.data_ptr(), p.states = states.data_ptr();
+  if (exact) {
+    kernels::cuda::exact_forward(p, chunk, on.stream());
+  } else {
+    const Prepared prepared(p, k, method == Method::kAccurate);
+    kernels::cuda::chunk_prepare(p, prepared.work, on.stream());
+    kernels::cuda::chunk_forward(p, prepared.work, on.stream());
+  }
+  return out;
+}
+
+BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state,
+                        const MaybeTensor& q, const Tensor& k, const Tensor& beta,
+                        const MaybeTensor& log_gate, const MaybeTensor& state, const Tensor& error,
+                        const Tensor& states, double scale, const MaybeTensor& cu_seqlens) {
+  const OnDevice on(k);
+  const bool has_q = q.has_value() && d_o.has_value();
+  Inputs in(has_q ? q : std::nullopt, k, beta, log_gate, state, cu_seqlens);
+  kernels::DeltaProductBackward p;
+  in.fill(p, error.size(4), scale);
+  const Method method = method_of(states);
+  const bool exact = method == Method::kExact;
+  if (!exact) {
+    in.k = for_chunks(in.k);
+    p.k = chunk_rows(in.k);
+    if (has_q) in.q = for_chunks(in.q), p.q = rows(in.q);
+  }
+  BackwardResult out = {has_q ? at::empty({p.B, p.T, p.H, p.K}, k.options()) : none(k),
+                        at::empty({p.B, p.T, p.N, p.H, p.K}, k.options()),
+                        at::empty({p.B, p.T, p.N, p.H, p.V}, k.options()),
+                        at::empty({p.B, p.T, p.N, p.H}, in.beta.options()),
+                        log_gate ? at::empty({p.B, p.T, p.H}, in.log_gate.options()) : none(k),
+                        state ? at::empty({p.S, p.H, p.K, p.V}, in.state.options()) : none(k)};
+  auto& [dq, dk, dv, dbeta, dlog_gate, dstate] = out;
+  Tensor d_o_rows, d_final;
+  if (has_q) {
+    d_o_rows = d_o->to(k.scalar_type());
+    d_o_rows = exact ? with_rows(d_o_rows) : for_chunks(d_o_rows);
+    p.d_o = rows(d_o_rows), p.dq = rows(dq);
+  }
+  if (d_final_state) {
+    d_final = d_final_state->to(wide_type(k)).contiguous();
+    p.d_final_state = d_final.const_data_ptr();
+  }
+  p.error = error.const_data_ptr(), p.states = states.const_data_ptr();
+  p.dk = chunk_rows(dk), p.dv = chunk_rows(dv);
+  p.dbeta = dbeta.data_ptr();
+  if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
+  if (state) p.dstate = dstate.data_ptr();
+  Tensor dstates = at::empty_like(states);
+  if (exact) {
+    Tensor y = at::empty_like(error);
+    kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
+  } else {
+    const Prepared prepared(p, k, method == Method::kAccurate);
+    auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
+    kernels::cuda::chunk_prepare(p, prepared.work, on.stream());
+    kernels::cuda::chunk_reverse(p, prepared.work, to, on.stream());
+    kernels::cuda::chunk_gradients(p, prepared.work, to, on.stream());
+  }
+  dbeta = dbeta.to(beta.scalar_type());
+  if (log_gate) dlog_gate = dlog_gate.to(log_gate->scalar_type());
+  return out;
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(lrnn, CUDA, m) {
+  m.impl("delta_product_forward", forward);
+  m.impl("delta_product_backward", backward);
+}
+
+}  // namespace lrnn::ops::cuda

@@ -1,0 +1,109 @@
+#include "tests/cuda/delta_product_cuda_cases.h"
+
+// The chunk kernels against the definition. They start where a sequence is long enough to fill
+// chunks, so these problems are longer than those of the exact kernel.
+namespace lrnn {
+namespace {
+
+using torch::Tensor;
+struct DeltaProductChunksOnGpu : OnGpu {};
+
+const std::vector<Case> kChunkCases = {
+    {.B = 2, .T = 257, .N = 1, .H = 2, .K = 32, .V = 32},
+    {.B = 1, .T = 300, .N = 1, .H = 2, .K = 16, .V = 48, .gate = true},
+    {.B = 1, .T = 150, .N = 2, .H = 2, .K = 64, .V = 64, .gate = true},
+    {.B = 1, .T = 101, .N = 3, .H = 1, .K = 64, .V = 16},
+    {.B = 1, .T = 65, .N = 4, .H = 2, .K = 128, .V = 128, .gate = true, .state = false},
+    {.B = 1, .T = 64, .N = 1, .H = 2, .K = 128, .V = 128},
+    {.B = 2, .T = 129, .N = 1, .H = 3, .K = 128, .V = 64, .gate = true},
+    {.B = 1, .T = 33, .N = 1, .H = 1, .K = 128, .V = 256},
+    {.B = 1, .T = 127, .N = 1, .H = 2, .K = 256, .V = 128, .gate = true},
+    {.B = 1, .T = 70, .N = 2, .H = 1, .K = 256, .V = 256, .q = false},
+    {.B = 1, .T = 9, .N = 70, .H = 1, .K = 96, .V = 32, .gate = true},
+    {.B = 1, .T = 130, .N = 5, .H = 1, .K = 40, .V = 80},
+    {.B = 1,
+     .T = 390,
+     .N = 1,
+     .H = 2,
+     .K = 128,
+     .V = 32,
+     .gate = true,
+     .lengths = {130, 0, 63, 1, 196}},
+    {.B = 1, .T = 100, .N = 3, .H = 1, .K = 128, .V = 32, .lengths = {40, 60}},
+};
+
+double limit_of(const std::string& name, const std::string& precision) {
+  if (name == "final state" || name == "dstate") return precision == "fast" ? 2e-2 : 2e-4;
+  // Results rounded to bfloat16 are off by 1.7e-3 already.
+  return precision == "fast" ? 2e-2 : 6e-3;
+}
+
+TEST_F(DeltaProductChunksOnGpu, EqualTheDefinition) {
+  for (Case c : kChunkCases) {
+    c.dtype = torch::kBFloat16;
+    auto in = make_inputs(c);
+    in.beta = in.beta.to(torch::kFloat32);
+    const Everything want = defined_in_double(in);
+    for (const char* precision : {"fast", "accurate"}) {
+      SCOPED_TRACE(testing::Message() << c << " " << precision);
+      in.precision = precision;
+      const Everything got = everything(in, on_gpu);
+      ASSERT_EQ(got.tensors.size(), want.tensors.size());
+      for (size_t i = 0; i < got.tensors.size(); ++i) {
+        const auto& [name, x] = got.tensors[i];
+        EXPECT_CLOSE_TO(name, x, want.tensors[i].second, limit_of(name, precision));
+      }
+      torch::NoGradGuard no_grad;  // keeps nothing for backward, and computes the same
+      const auto out = on_gpu(in);
+      EXPECT_TRUE(torch::equal(out.state, got.tensors[c.q ? 1 : 0].second));
+    }
+  }
+}
+
+TEST_F(DeltaProductChunksOnGpu, TheSameBitsTwiceAndForAGateOfOne) {
+  for (const char* precision : {"fast", "accurate"}) {
+    auto in =
+        make_inputs({.T = 300, .N = 2, .K = 64, .V = 64, .gate = true, .dtype = torch::kBFloat16});
+    in.precision = precision;
+    in.log_gate.zero_();
+    auto with = everything(in, on_gpu);
+    expect_same_bits(with, everything(in, on_gpu));
+    std::erase_if(with.tensors, [](const auto& x) { return x.first == "dlog_gate"; });
+    in.log_gate = Tensor();
+    expect_same_bits(with, everything(in, on_gpu));
+  }
+}
+
+TEST_F(DeltaProductChunksOnGpu, GatesThatForgetEverything) {
+  for (const float log_gate : {-std::numeric_limits<float>::infinity(), -200.f}) {
+    auto in =
+        make_inputs({.T = 300, .N = 1, .K = 32, .V = 32, .gate = true, .dtype = torch::kBFloat16});
+    for (const int64_t t : {20, 21, 66, 128}) in.log_gate.select(1, t).fill_(log_gate);
+    in.precision = "accurate";
+    SCOPED_TRACE(log_gate);
+    expect_all_close(everything(in, on_gpu), defined_in_double(in), 6e-3);
+  }
+}
+
+// Reflections, beta = 2: where bfloat16 chunks are wrong by percents, the accurate mode is not.
+TEST_F(DeltaProductChunksOnGpu, AccurateAtBetaTwo) {
+  for (const int64_t K : {32, 128}) {
+    auto in =
+        make_inputs({.B = 1, .T = 512, .N = 1, .H = 4, .K = K, .V = K, .dtype = torch::kBFloat16});
+    in.beta = torch::full({1, 512, 1, 4}, 2.f);
+    const Tensor one = in.k.slice(1, 0, 1).to(torch::kFloat32);
+    const Tensor near = one + 0.01 * in.k.to(torch::kFloat32);
+    in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
+    in.precision = "accurate";
+    torch::NoGradGuard no_grad;
+    const auto got = on_gpu(in);
+    auto exact = in;
+    exact.precision = "exact";
+    EXPECT_CLOSE_TO("state", got.state, ops::delta_product(in_double(exact)).state, 1e-3);
+    EXPECT_CLOSE_TO("exact state", on_gpu(exact).state, ops::delta_product(in_double(exact)).state,
+                    1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace lrnn
