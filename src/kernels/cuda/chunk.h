@@ -28,6 +28,14 @@ int64_t chunk_count(const DeltaProductInputs& p);  // slots
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream);
 // error: bfloat16 [B,H,T,N,V]; states: bfloat16 [slots,H,V,K]; or null.
 void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream);
+// The same sweeps on Hopper's own instructions, for K in (32,128] and V a multiple of 64;
+// chunk_forward and chunk_reverse call them where they fit and this chip has them.
+bool hopper_fits(const DeltaProductInputs& p);
+void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream);
+void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+                    void* stream);
+void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+                      void* stream);
 // Backward in two steps. dstates: bfloat16 [slots,H,V,K], the gradient of the state after a chunk.
 void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
                    void* stream);

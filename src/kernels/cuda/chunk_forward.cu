@@ -294,6 +294,7 @@ void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream
 
 void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
   if (p.S * p.H == 0) return;
+  if (hopper_fits(p)) return hopper_forward(p, w, stream);
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_forward<32>(p, w, on);
   if (p.K <= 64) return launch_forward<64>(p, w, on);

@@ -1,8 +1,9 @@
 #include "kernels/cuda/chunk.cuh"
 
 // T = (I + L)^-1 with L_ij = beta_i A_ij k_i.k_j below the diagonal, and P_rj = scale A_rj q_r.k_j,
-// A the decay in between. The inverse is forward substitution on blocks of 16, then merges, all in
-// float32: with beta near 2 and keys alike, powers of L (the usual shortcut) reach 1e27.
+// A the decay in between. The inverse is forward substitution on blocks of 16 in float32, then
+// merges of split operands: with beta near 2 and keys alike, powers of L (the usual shortcut) reach
+// 1e27.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -11,36 +12,78 @@ using Square = float[kChunk][kStride];
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kSmallestBeta = 0x1p-60f;
 
-// Row r of `out` += sign A B over n columns; each thread takes kWide of the n columns of a row.
-template <int kWide>
-__device__ __forceinline__ void multiply(float* out, const float* A, const float* B, int n,
-                                         float sign) {
-  float sum[kWide] = {};
-  for (int m = 0; m < n; ++m) {
-    const float a = A[m];
-#pragma unroll
-    for (int u = 0; u < kWide; ++u) sum[u] += a * B[m * kStride + u];
-  }
-#pragma unroll
-  for (int u = 0; u < kWide; ++u) out[u] = sign * sum[u];
+// A float32 operand as two bfloat16 ones, and products of such: all but the last of four terms.
+struct Left {
+  uint32_t hi[4], lo[4];
+};
+struct Right {
+  uint32_t hi[2], lo[2];
+};
+__device__ __forceinline__ void split(float x, float y, uint32_t& hi, uint32_t& lo) {
+  hi = pack(x, y), lo = rest(x, y, hi);
+}
+__device__ __forceinline__ void mma_split(float (&c)[4], const Left& a, const Right& b) {
+  mma(c, a.lo, b.hi[0], b.hi[1]);
+  mma(c, a.hi, b.lo[0], b.lo[1]);
+  mma(c, a.hi, b.hi[0], b.hi[1]);
 }
 
-// From the inverses of two diagonal blocks of n rows to that of both: the block below the diagonal
-// is -T11 L10 T00. The free block above the diagonal holds L10 T00 meanwhile.
-template <int n> __device__ void merge(Square& T, const Square& L) {
-  constexpr int kWide = n * n * (kChunk / 2 / n) / kThreads, kPerRow = n / kWide;
-  const int tid = threadIdx.x, pair = tid / (n * kPerRow), within = tid % (n * kPerRow);
-  const int o = pair * 2 * n, r = within / kPerRow, c = within % kPerRow * kWide;
-  multiply<kWide>(&T[o + r][o + n + c], &L[o + n + r][o], &T[o][o + c], n, 1);
-  __syncthreads();
-  multiply<kWide>(&T[o + n + r][o + c], &T[o + n + r][o + n], &T[o][o + n + c], n, -1);
-  __syncthreads();
+// 16x16 of a square as A(m,k) = M[m][k] or M[k][m].
+template <bool kTransposed> __device__ __forceinline__ Left left_of(const float* M) {
+  const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
+  Left a;
 #pragma unroll
-  for (int u = 0; u < kWide; ++u) T[o + r][o + n + c + u] = 0;
-  __syncthreads();
+  for (int u = 0; u < 4; ++u) {
+    const int m = g + u % 2 * 8, k = c + u / 2 * 8;
+    if constexpr (kTransposed)
+      split(M[k * kStride + m], M[(k + 1) * kStride + m], a.hi[u], a.lo[u]);
+    else
+      split(M[m * kStride + k], M[m * kStride + k + 1], a.hi[u], a.lo[u]);
+  }
+  return a;
+}
+// 16x8 of a square as B(k,n) = M[n][k].
+__device__ __forceinline__ Right right_of(const float* M) {
+  const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
+  Right b;
+#pragma unroll
+  for (int u = 0; u < 2; ++u)
+    split(M[g * kStride + c + u * 8], M[g * kStride + c + u * 8 + 1], b.hi[u], b.lo[u]);
+  return b;
+}
+
+// From the inverses of two diagonal blocks of n rows at o to that of both: the block below the
+// diagonal is -T11 (L10 T00). A warp takes 16 of its columns and 16 of its rows. L10 T00 is made
+// transposed, because its accumulators then are right operands.
+template <int n> __device__ void merge(Square& T, const Square& L, int o, int row0, int column0) {
+  float M[n / 8][4] = {}, out[2][4] = {};
+#pragma unroll
+  for (int k = 0; k < n; k += 16) {
+    const Left a = left_of<true>(&T[o + k][o + column0]);
+#pragma unroll
+    for (int t = 0; t < n / 8; ++t) mma_split(M[t], a, right_of(&L[o + n + t * 8][o + k]));
+  }
+#pragma unroll
+  for (int k = 0; k < n; k += 16) {
+    const Left a = left_of<false>(&T[o + n + row0][o + n + k]);
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      Right b;
+      split(M[k / 8][2 * t], M[k / 8][2 * t + 1], b.hi[0], b.lo[0]);
+      split(M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1], b.hi[1], b.lo[1]);
+      mma_split(out[t], a, b);
+    }
+  }
+  const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int t = 0; t < 2; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      T[o + n + row0 + g + u / 2 * 8][o + column0 + t * 8 + c + u % 2] = -out[t][u];
 }
 
 __device__ void invert(Square& T, const Square& L) {
+  const int warp = threadIdx.x / 32;
   if (threadIdx.x < kChunk) {
     const int o = threadIdx.x / 16 * 16, c = threadIdx.x % 16;
     float x[16];
@@ -50,11 +93,14 @@ __device__ void invert(Square& T, const Square& L) {
 #pragma unroll
       for (int m = 0; m < r; ++m) x[r] -= L[o + r][o + m] * x[m];
       T[o + r][o + c] = x[r];
+      if (o % 32 == 0) T[o + r][o + 16 + c] = 0;  // the merge of 32 rows reads this one too
     }
   }
   __syncthreads();
-  merge<16>(T, L);
-  merge<32>(T, L);
+  if (warp < 2) merge<16>(T, L, warp * 32, 0, 0);
+  __syncthreads();
+  merge<32>(T, L, 0, warp / 2 * 16, warp % 2 * 16);
+  __syncthreads();
 }
 
 __device__ void fill_vectors(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,

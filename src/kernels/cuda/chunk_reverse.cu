@@ -262,6 +262,7 @@ void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t*
 void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
                    void* stream) {
   if (p.S * p.H == 0) return;
+  if (hopper_fits(p)) return hopper_reverse(p, w, dstates, stream);
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_reverse<32>(p, w, dstates, on);
   if (p.K <= 64) return launch_reverse<64>(p, w, dstates, on);

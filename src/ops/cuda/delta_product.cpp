@@ -1,5 +1,7 @@
 #include "kernels/cuda/delta_product.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "kernels/cuda/choose.h"
 #include "ops/cuda/stream.h"
@@ -94,38 +96,44 @@ kernels::Rows chunk_rows(const Tensor& x) {
   return r;
 }
 
-// What `prepare` fills, and the memory behind it.
-struct Prepared {
-  Tensor T, P, vectors;
+// What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
+// T and P (and what rounding them left over), then the vectors.
+struct Kept {
+  Tensor all;
+  uint16_t* states = nullptr;
   kernels::cuda::ChunkWork work;
 
-  Prepared(const kernels::DeltaProductInputs& p, const Tensor& k, bool split) {
+  static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
+    const int64_t rows = p.q.data ? kernels::cuda::chunk_query_rows(p.N) : 0;
+    return heads * ((with_states ? p.V * p.K : 0) + parts * (64 + rows) * 64 + 2 * 4 * 64);
+  }
+  // `all` from forward, or room for it.
+  Kept(const kernels::DeltaProductInputs& p, const Tensor& all_, bool with_states, bool split)
+      : all(all_) {
+    const int64_t heads = kernels::cuda::chunk_count(p) * p.H;
+    auto* at = static_cast<uint16_t*>(all.data_ptr());
+    const auto next = [&](int64_t size) { return std::exchange(at, at + heads * size); };
     work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
-    T = at::empty({parts, heads, 64, 64}, k.options());
-    vectors = at::empty({heads, 4, 64}, k.options().dtype(torch::kFloat32));
-    const auto bits = [](const Tensor& x, int64_t part) {
-      return reinterpret_cast<uint16_t*>(x.data_ptr()) + part * (x.numel() / 2);
-    };
-    work.T = bits(T, 0), work.vectors = vectors.data_ptr<float>();
-    if (split) work.T_rest = bits(T, 1);
-    if (!p.q.data) return;
-    P = at::empty({parts, heads, work.rows, 64}, k.options());
-    work.P = bits(P, 0);
-    if (split) work.P_rest = bits(P, 1);
+    if (with_states) states = next(p.V * p.K);
+    work.T = next(64 * 64);
+    if (split) work.T_rest = next(64 * 64);
+    if (p.q.data) work.P = next(work.rows * 64);
+    if (p.q.data && split) work.P_rest = next(work.rows * 64);
+    work.vectors = reinterpret_cast<float*>(at);
   }
 };
 
-// The states forward keeps: [slots,H,K,V], or for chunks [slots,H,V,K] behind as many ones as name
-// the method.
+// The dimensions of what forward keeps name the method.
 std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
                                 int64_t slots) {
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
-  if (method == Method::kFast) return {1, slots, p.H, p.V, p.K};
-  return {1, 1, slots, p.H, p.V, p.K};
+  const int64_t size = Kept::size(p, true, method == Method::kAccurate);
+  if (method == Method::kFast) return {size};
+  return {1, size};
 }
 Method method_of(const Tensor& states) {
-  return states.dim() == 4 ? Method::kExact : states.dim() == 5 ? Method::kFast : Method::kAccurate;
+  return states.dim() == 4 ? Method::kExact : states.dim() == 1 ? Method::kFast : Method::kAccurate;
 }
 
 ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
@@ -160,9 +168,12 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
   if (exact) {
     kernels::cuda::exact_forward(p, chunk, on.stream());
   } else {
-    const Prepared prepared(p, k, method == Method::kAccurate);
-    kernels::cuda::chunk_prepare(p, prepared.work, on.stream());
-    kernels::cuda::chunk_forward(p, prepared.work, on.stream());
+    const bool split = method == Method::kAccurate;
+    const Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
+                    split);
+    p.states = kept.states;
+    kernels::cuda::chunk_prepare(p, kept.work, on.stream());
+    kernels::cuda::chunk_forward(p, kept.work, on.stream());
   }
   return out;
 }
@@ -205,16 +216,19 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   p.dbeta = dbeta.data_ptr();
   if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
-  Tensor dstates = at::empty_like(states);
   if (exact) {
-    Tensor y = at::empty_like(error);
+    Tensor y = at::empty_like(error), dstates = at::empty_like(states);
     kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
   } else {
-    const Prepared prepared(p, k, method == Method::kAccurate);
+    const bool had_q = q.has_value();
+    if (had_q && !has_q) p.q.data = in.k.data_ptr();  // P was kept, though o has no gradient
+    const Kept kept(p, states, true, method == Method::kAccurate);
+    if (!has_q) p.q.data = nullptr;
+    Tensor dstates = at::empty({kernels::cuda::chunk_count(p), p.H, p.V, p.K}, k.options());
     auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
-    kernels::cuda::chunk_prepare(p, prepared.work, on.stream());
-    kernels::cuda::chunk_reverse(p, prepared.work, to, on.stream());
-    kernels::cuda::chunk_gradients(p, prepared.work, to, on.stream());
+    p.states = kept.states;
+    kernels::cuda::chunk_reverse(p, kept.work, to, on.stream());
+    kernels::cuda::chunk_gradients(p, kept.work, to, on.stream());
   }
   dbeta = dbeta.to(beta.scalar_type());
   if (log_gate) dlog_gate = dlog_gate.to(log_gate->scalar_type());

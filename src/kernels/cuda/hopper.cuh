@@ -1,0 +1,115 @@
+#pragma once
+#include "kernels/cuda/chunk.cuh"
+#include "kernels/cuda/wgmma.cuh"
+
+// What the Hopper sweeps share. A warp group keeps 64 columns of the state as rows of its
+// transpose.
+namespace lrnn::kernels::cuda {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
+#define LRNN_HAS_WGMMA 1
+#else
+#define LRNN_HAS_WGMMA 0  // the file is compiled for every chip; these kernels run on one
+#endif
+
+constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 values
+
+// Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros.
+template <int kColumns, int kRows>
+__device__ __forceinline__ void fetch_tiles(uint32_t to, const uint16_t* from, int64_t step,
+                                            int inside, int columns) {
+  constexpr int kPieces = kColumns / 8;
+  for (int at = threadIdx.x; at < kRows * kPieces; at += blockDim.x) {
+    const int i = at / kPieces, piece = at % kPieces;
+    const bool ok = i < inside && piece * 8 < columns;
+    copy_async(to + piece / 8 * kRows * 128 + i * 128 + ((piece ^ i) & 7) * 16,
+               ok ? from + i * step + piece * 8 : from, ok);
+  }
+}
+template <int kRows> __device__ __forceinline__ void fetch_tile(uint32_t to, const uint16_t* from) {
+  for (int at = threadIdx.x; at < kRows * 8; at += blockDim.x)
+    copy_async(to + at / 8 * 128 + ((at ^ at / 8) & 7) * 16, from + at * 8);
+}
+
+// Held in place: zeros set between two products would make the compiler wait for the first.
+template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] = 0;
+  wgmma::hold(x);
+}
+
+// Columns 8t+2c, +1 of every tile times those of a vector.
+template <int kTiles>
+__device__ __forceinline__ void scale_columns(float (&x)[kTiles][4], const float* by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const float2 f = *reinterpret_cast<const float2*>(by + t * 8 + threadIdx.x % 4 * 2);
+    x[t][0] *= f.x, x[t][1] *= f.y, x[t][2] *= f.x, x[t][3] *= f.y;
+  }
+}
+
+// acc += A B for all k; the tiles of B follow each other, 64 values of k in each.
+template <int kSteps, int kBTiles, int kOut>
+__device__ __forceinline__ void times_rows(float (&acc)[kOut][4], const uint32_t (&a)[kSteps][4],
+                                           uint32_t b) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k)
+    wgmma::multiply<false>(acc, a[k], wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2);
+}
+template <int kSteps, int kOut>
+__device__ __forceinline__ void times_columns(float (&acc)[kOut][4], const uint32_t (&a)[kSteps][4],
+                                              uint32_t b, uint32_t wide) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k)
+    wgmma::multiply<true>(acc, a[k], wgmma::rows_as_k(b + k * 16 * 128, wide));
+}
+
+template <bool kSplit, int kSteps>
+__device__ __forceinline__ void as_operands(uint32_t (&hi)[kSteps][4], uint32_t (&lo)[kSteps][4],
+                                            const float (&x)[2 * kSteps][4]) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) as_operand<kSplit>(hi[k], lo[k], x[2 * k], x[2 * k + 1]);
+}
+
+// A state [K,V] in float32 to and from rows v0+g, v0+g+8 of its transpose.
+template <int kTiles>
+__device__ __forceinline__ void read_state(float (&S)[kTiles][4], const float* from, int64_t K,
+                                           int64_t V, int64_t v) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
+      S[t][u] = from && k < K ? from[k * V + v + u / 2 * 8] : 0.f;
+    }
+}
+template <int kTiles>
+__device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* to, int64_t K,
+                                            int64_t V, int64_t v) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
+      if (k < K) to[k * V + v + u / 2 * 8] = S[t][u];
+    }
+}
+// The operand of a state, kept in bfloat16 as [V,K]; `to` is at row v0+g, column 2c.
+template <int kSteps>
+__device__ __forceinline__ void keep_state(const uint32_t (&a)[kSteps][4], uint16_t* to,
+                                           int64_t K) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k)
+    if (k * 16 < K) {
+      *reinterpret_cast<uint32_t*>(to + k * 16) = a[k][0];
+      *reinterpret_cast<uint32_t*>(to + 8 * K + k * 16) = a[k][1];
+      if (k * 16 + 8 < K) {
+        *reinterpret_cast<uint32_t*>(to + k * 16 + 8) = a[k][2];
+        *reinterpret_cast<uint32_t*>(to + 8 * K + k * 16 + 8) = a[k][3];
+      }
+    }
+}
+
+}  // namespace lrnn::kernels::cuda

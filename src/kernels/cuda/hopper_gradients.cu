@@ -1,0 +1,385 @@
+#include "kernels/cuda/hopper.cuh"
+
+// The gradients of chunk_gradients.cu on Hopper's warp-group products, one block of two warp groups
+// for a chunk of a head:
+//   group 0   X = dO e^T and E = dV e^T, which both groups need, dbeta, and dQ = X K + dO S^T
+//   group 1   er = E K - dV S^T and src = e G^T + X^T Q + E^T K, which make dK
+namespace lrnn::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+using Decay = float[kChunk][kChunk + 1];
+
+template <int KT> struct Layout {  // bytes in shared memory; VT value channels at a time
+  static constexpr int kBlock = KT / 64 * kTileBytes;
+  int k = 0, q = kBlock, X = 2 * kBlock, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
+  int vectors, slopes, decay, bytes;
+  __host__ __device__ Layout(int columns, bool gate) {
+    const int values = columns / 64 * kTileBytes, state = columns * KT * 2;
+    dv = d_o + values, e = dv + values, S = e + values, G = S + state, vectors = G + state;
+    slopes = vectors + 4 * kChunk * 4;
+    decay = slopes + (gate ? 4 * kChunk * 4 : 0);
+    bytes = decay + (gate ? int(sizeof(Decay)) : 0);
+  }
+};
+
+// Where columns 8t+2c, +1 of a row lie in swizzled tiles.
+__device__ __forceinline__ int place_of(int row, int t) {
+  return t / 8 * kTileBytes + row * 128 + ((t ^ row) & 7) * 16 + threadIdx.x % 4 * 4;
+}
+
+template <int kTiles>
+__device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half, int row,
+                                         const unsigned char* tiles) {
+  float sum = 0;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
+    sum += acc[t][2 * half] * low_of(x) + acc[t][2 * half + 1] * high_of(x);
+  }
+  return sum_lanes<4>(sum);
+}
+
+template <int kTiles>
+__device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper, float lower) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+    acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
+}
+
+template <int kTiles>
+__device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int half, uint16_t* row,
+                                          int64_t K) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+    if (t * 8 < K)
+      *reinterpret_cast<uint32_t*>(row + t * 8 + threadIdx.x % 4 * 2) =
+          pack(acc[t][2 * half], acc[t][2 * half + 1]);
+}
+
+// acc += A B over `columns` value channels: A rows of values, B rows of values or a state [V,K].
+template <int kTiles>
+__device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
+                                            int columns) {
+  for (int v = 0; v < columns; v += 16)
+    wgmma::multiply<false, false>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                  wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8);
+}
+template <int kTiles>
+__device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
+                                           int columns) {
+  for (int v = 0; v < columns; v += 16)
+    wgmma::multiply<false, true>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                 wgmma::rows_as_k(b + v * 128, columns * 128));
+}
+
+__device__ void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
+                           float* gate, Decay& decay) {
+  const int i = threadIdx.x;
+  if (i < kChunk) {
+    gate[i] = 1;
+    const int64_t m = at.first + i, t = m / p.N;
+    if (i < at.count && m == t * p.N)
+      gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
+  }
+  __syncthreads();
+  if (i < kChunk) {
+    float a = 1;
+    for (int m = i; m < kChunk; ++m) {
+      if (m > i) a *= gate[m];
+      decay[m][i] = a;
+    }
+  }
+}
+
+__device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
+
+// What both groups see of their chunk.
+template <int KT, int VT> struct Chunk {
+  const DeltaProductBackward& p;
+  const ChunkWork& w;
+  const uint16_t* dstates;
+  unsigned char* memory;
+  Layout<KT> layout;
+  uint32_t base;
+  int64_t h, head;
+  Slot at;
+  Span span;
+  Queries queries;
+
+  __device__ const float* vector(Vector which) const {
+    return reinterpret_cast<const float*>(memory + layout.vectors) + which * kChunk;
+  }
+  __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
+  __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
+  __device__ int64_t query_row(const Rows& x) const {
+    return row_at(x, span.b, span.t0 + queries.token, 0, h);
+  }
+  __device__ int64_t step_row(const Rows& x) const {
+    return row_at(x, span.b, span.t0, 0, h) + at.first * x.step;
+  }
+
+  __device__ void fetch_keys() const {
+    fetch_tiles<KT, kChunk>(base + layout.k, static_cast<const uint16_t*>(p.k.data) + step_row(p.k),
+                            p.k.step, at.count, int(p.K));
+    if (p.q.data)
+      fetch_tiles<KT, kChunk>(base + layout.q,
+                              static_cast<const uint16_t*>(p.q.data) + query_row(p.q), p.q.token,
+                              queries.rows, int(p.K));
+  }
+  // In two groups, so that products with S begin while G is on its way.
+  __device__ void fetch_values(int v0) const {
+    if (p.q.data)
+      fetch_tiles<VT, kChunk>(base + layout.d_o,
+                              static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0,
+                              p.d_o.token, queries.rows, VT);
+    fetch_tiles<VT, kChunk>(base + layout.dv,
+                            static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
+                            p.dv.step, at.count, VT);
+    fetch_tiles<VT, kChunk>(base + layout.e,
+                            static_cast<const uint16_t*>(p.error) +
+                                (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0,
+                            p.V, at.count, VT);
+    const int64_t state_at = (head * p.V + v0) * p.K;
+    fetch_tiles<KT, VT>(base + layout.S, static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
+                        int(p.K));
+    copy_commit();
+    fetch_tiles<KT, VT>(base + layout.G, dstates + state_at, p.K, VT, int(p.K));
+    if (v0 == 0) fetch_keys();
+    copy_commit();
+  }
+  // first() once the values and S are here, second() once G and the keys are, for every tile.
+  template <class First, class Second>
+  __device__ __forceinline__ void each_tile(First&& first, Second&& second) const {
+    for (int v0 = 0; v0 < p.V; v0 += VT) {
+      if (v0 > 0) {
+        meet();
+        fetch_values(v0);
+      }
+      copy_wait<1>();
+      wgmma::publish();
+      meet();
+      first();
+      copy_wait<0>();
+      wgmma::publish();
+      meet();
+      second();
+    }
+  }
+  // <G, S>, each thread its share.
+  __device__ float both_ends() const {
+    const auto* S = reinterpret_cast<const uint2*>(memory + layout.S);
+    const auto* G = reinterpret_cast<const uint2*>(memory + layout.G);
+    float sum = 0;
+    for (int i = threadIdx.x; i < VT * KT / 4; i += kThreads) {
+      const uint2 x = S[i], y = G[i];
+      sum += low_of(x.x) * low_of(y.x) + high_of(x.x) * high_of(y.x) + low_of(x.y) * low_of(y.y) +
+             high_of(x.y) * high_of(y.y);
+    }
+    return vector(kBefore)[kChunk - 1] * sum;
+  }
+};
+
+template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z) {
+  const DeltaProductBackward& p = z.p;
+  const auto& at = z.at;
+  const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 * 16 + lane / 4;
+  float X[8][4], E[8][4], dq[KT / 8][4], at_end = 0;
+  clear(X), clear(E), clear(dq);
+  z.each_tile(
+      [&] {
+        wgmma::fence();
+        over_values(X, z.base + z.layout.d_o, z.base + z.layout.e, VT);
+        over_values(E, z.base + z.layout.dv, z.base + z.layout.e, VT);
+        over_state(dq, z.base + z.layout.d_o, z.base + z.layout.S, VT);
+        wgmma::commit();
+      },
+      [&] {
+        if (p.dlog_gate) at_end += z.both_ends();
+        wgmma::wait<0>();
+        wgmma::hold(X), wgmma::hold(E), wgmma::hold(dq);
+      });
+
+  uint32_t x[4][4], unused[4][4];
+#pragma unroll
+  for (int t = 0; t < 8; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int i = i0 + half * 8, j = t * 8 + 2 * c;
+      const int last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        const float beta = z.vector(kBeta)[j + u];
+        float &xe = X[t][2 * half + u], &ee = E[t][2 * half + u];
+        if (j + u == i && i < at.count)
+          static_cast<float*>(
+              p.dbeta)[((z.span.b * p.T + z.span.t0) * p.N + at.first + i) * p.H + z.h] = ee / beta;
+        xe = j + u <= last
+                 ? float(p.scale) * beta * xe * (p.log_gate ? z.decay()[last][j + u] : 1.f)
+                 : 0.f;
+        ee = j + u < i ? -beta * ee * (p.log_gate ? z.decay()[i][j + u] : 1.f) : 0.f;
+      }
+      *reinterpret_cast<uint32_t*>(z.memory + z.layout.X + place_of(i, t)) =
+          pack(X[t][2 * half], X[t][2 * half + 1]);
+      *reinterpret_cast<uint32_t*>(z.memory + z.layout.E + place_of(i, t)) =
+          pack(E[t][2 * half], E[t][2 * half + 1]);
+    }
+  as_operands<false>(x, unused, X);
+  wgmma::publish();
+  meet();
+  scale_rows(dq, z.vector(kRead)[i0], z.vector(kRead)[i0 + 8]);
+  wgmma::hold(dq);
+  wgmma::fence();
+  times_columns(dq, x, z.base + z.layout.k, kTileBytes);
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::hold(dq);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = i0 + half * 8;
+    if (p.dlog_gate) {
+      const float slope = row_dot(dq, half, i, z.memory + z.layout.q);
+      if (c == 0) z.slopes()[kChunk + i] = slope;
+    }
+    if (i < z.queries.rows)
+      store_row(dq, half, static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + i * p.dq.token,
+                p.K);
+  }
+  if (!p.dlog_gate) return;
+  at_end = sum_lanes<32>(at_end);
+  if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
+}
+
+template <int KT, int VT> __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z) {
+  const DeltaProductBackward& p = z.p;
+  const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 % 4 * 16 + lane / 4;
+  float er[KT / 8][4], src[KT / 8][4], at_end = 0;
+  clear(er), clear(src);
+  z.each_tile(
+      [&] {
+        wgmma::fence();
+        over_state(er, z.base + z.layout.dv, z.base + z.layout.S, VT);
+        wgmma::commit();
+      },
+      [&] {
+        wgmma::fence();
+        over_state(src, z.base + z.layout.e, z.base + z.layout.G, VT);
+        wgmma::commit();
+        if (p.dlog_gate) at_end += z.both_ends();
+        wgmma::wait<0>();
+        wgmma::hold(er), wgmma::hold(src);
+      });
+  scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
+  scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
+             z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
+  if (p.dlog_gate) {
+    const float sum =
+        row_dot(src, 0, i0, z.memory + z.layout.k) + row_dot(src, 1, i0 + 8, z.memory + z.layout.k);
+    if (c == 0) at_end += sum;
+  }
+  wgmma::hold(er), wgmma::hold(src);
+  meet();  // X and E are there
+  wgmma::fence();
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const uint32_t rows = j * 16 * 128;
+    const uint64_t keys = wgmma::rows_as_k(z.base + z.layout.k + rows, kTileBytes);
+    wgmma::multiply<false, true>(er, wgmma::rows_as_n(z.base + z.layout.E) + j * 2, keys);
+    wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.E + rows, kTileBytes),
+                                keys);
+    wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.X + rows, kTileBytes),
+                                wgmma::rows_as_k(z.base + z.layout.q + rows, kTileBytes));
+  }
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::hold(er), wgmma::hold(src);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = i0 + half * 8;
+    if (p.dlog_gate) {
+      const float slope = row_dot(er, half, i, z.memory + z.layout.k) -
+                          row_dot(src, half, i, z.memory + z.layout.k);
+      if (c == 0) z.slopes()[i] = slope;
+    }
+#pragma unroll
+    for (int t = 0; t < KT / 8; ++t)
+      er[t][2 * half] += src[t][2 * half], er[t][2 * half + 1] += src[t][2 * half + 1];
+    if (i < z.at.count)
+      store_row(er, half, static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + i * p.dk.step,
+                p.K);
+  }
+  if (!p.dlog_gate) return;
+  at_end = sum_lanes<32>(at_end);
+  if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
+}
+
+template <int KT, int VT>
+__global__ void __launch_bounds__(kThreads, 1)
+    hopper_sums(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates) {
+#if LRNN_HAS_WGMMA
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const Slot at = slot_of(p, slot, kChunk);
+  if (at.count == 0) return;
+  const Layout<KT> layout(VT, p.log_gate);
+  const Chunk<KT, VT> z{p,
+                        w,
+                        dstates,
+                        memory,
+                        layout,
+                        shared_address(memory),
+                        h,
+                        slot * p.H + h,
+                        at,
+                        span_of(p, at.s),
+                        Queries(p, at.first, at.count)};
+  if (!p.q.data) {  // no outputs: zeros in place of them
+    for (int i = threadIdx.x; i < layout.vectors / 4; i += kThreads)
+      reinterpret_cast<uint32_t*>(memory)[i] = 0;
+    __syncthreads();
+  }
+  fetch_vectors(z.base + layout.vectors, w.vectors + z.head * 4 * kChunk);
+  z.fetch_values(0);
+  if (p.log_gate) fill_decay(p, z.span, at, h, z.slopes(), z.decay());
+  threadIdx.x < kThreads / 2 ? make_dq(z) : make_dk(z);
+  if (!p.dlog_gate) return;
+
+  // slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += z.slopes()[2 * kChunk + i];
+  int r = z.queries.rows - 1;
+  for (int i = at.count - 1; i >= 0; --i) {
+    sum += z.slopes()[i];
+    if (r >= 0 && z.queries.at(r) == i) sum += z.slopes()[kChunk + r--];
+    const int64_t m = at.first + i, t = m / p.N;
+    if (m == t * p.N)
+      static_cast<float*>(p.dlog_gate)[(z.span.b * p.T + z.span.t0 + t) * p.H + h] = sum;
+  }
+#endif
+}
+
+template <int KT, int VT>
+void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+                 cudaStream_t stream) {
+  const int bytes = Layout<KT>(VT, p.log_gate).bytes;
+  auto* kernel = hopper_sums<KT, VT>;
+  allow_shared(kernel, bytes);
+  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w, dstates);
+  check_launch("delta_product");
+}
+
+}  // namespace
+
+void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+                      void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  const bool wide = p.V % 128 == 0;
+  if (p.K <= 64)
+    wide ? launch_sums<64, 128>(p, w, dstates, on) : launch_sums<64, 64>(p, w, dstates, on);
+  else
+    wide ? launch_sums<128, 128>(p, w, dstates, on) : launch_sums<128, 64>(p, w, dstates, on);
+}
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,216 @@
+#include "kernels/cuda/hopper.cuh"
+
+// The backward sweep of chunk_reverse.cu on Hopper's warp-group products.
+namespace lrnn::kernels::cuda {
+namespace {
+
+template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
+  static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
+                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? kTileBytes : 0),
+                       P_rest = P + kRows * 128, d_o = P_rest + (kSplit ? kRows * 128 : 0);
+  static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
+  static __host__ __device__ int bytes(int columns) {
+    return (vectors(columns) + 4 * kChunk * 4 + 1023) / 1024 * 1024;
+  }
+};
+
+template <int KT, int kRows, bool kSplit>
+__global__ void __launch_bounds__(256, 1)
+    hopper_back(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, int columns) {
+#if LRNN_HAS_WGMMA
+  extern __shared__ __align__(1024) unsigned char memory[];
+  using L = Layout<KT, kRows, kSplit>;
+  constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
+  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
+  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
+  const Span span = span_of(p, s);
+  const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
+  const int chunks = int((steps + kChunk - 1) / kChunk), stage_bytes = L::bytes(columns);
+  const uint16_t* const k_rows =
+      static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
+  const uint16_t* const q_rows =
+      static_cast<const uint16_t*>(p.q.data) + (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
+  const uint16_t* const do_rows = static_cast<const uint16_t*>(p.d_o.data) +
+                                  (p.q.data ? row_at(p.d_o, span.b, span.t0, 0, h) + v_tile : 0);
+
+  const auto fetch = [&](int chunk) {
+    const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
+    const int count = int(min(int64_t(kChunk), steps - first));
+    const uint32_t stage = shared_address(memory) + (chunk & 1) * stage_bytes;
+    fetch_tiles<KT, kChunk>(stage + L::k, k_rows + first * p.k.step, p.k.step, count, int(p.K));
+    fetch_tile<kChunk>(stage + L::T, w.T + at * kChunk * kChunk);
+    if (kSplit) fetch_tile<kChunk>(stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
+    if (p.q.data) {
+      const Queries queries(p, first, count);
+      fetch_tiles<KT, kRows>(stage + L::q, q_rows + queries.token * p.q.token, p.q.token,
+                             queries.rows, int(p.K));
+      fetch_rows(stage + L::d_o, do_rows + queries.token * p.d_o.token, p.d_o.token, kRows,
+                 queries.rows, columns, columns);
+      fetch_tile<kRows>(stage + L::P, w.P + at * kRows * kChunk);
+      if (kSplit) fetch_tile<kRows>(stage + L::P_rest, w.P_rest + at * kRows * kChunk);
+    }
+    fetch_vectors(stage + L::vectors(columns), w.vectors + at * 4 * kChunk);
+  };
+
+  if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
+    for (int i = threadIdx.x; i < 2 * stage_bytes / 4; i += blockDim.x)
+      reinterpret_cast<uint32_t*>(memory)[i] = 0;
+    __syncthreads();
+  }
+  float G[kTiles][4];
+  const float* const final = static_cast<const float*>(p.d_final_state);
+  read_state(G, final ? final + head * p.K * p.V : nullptr, p.K, p.V, v0 + g);
+  if (chunks > 0) fetch(chunks - 1);
+  copy_commit();
+  for (int chunk = chunks - 1; chunk >= 0; --chunk) {
+    if (chunk > 0) fetch(chunk - 1);
+    copy_commit();
+    copy_wait<1>();
+    wgmma::publish();
+    __syncthreads();
+    const unsigned char* const here = memory + (chunk & 1) * stage_bytes;
+    const uint32_t stage = shared_address(here);
+    const float* const vectors = reinterpret_cast<const float*>(here + L::vectors(columns));
+    const int64_t first = int64_t(chunk) * kChunk;
+    const int count = int(min(int64_t(kChunk), steps - first));
+
+    // dD = diag(r) K G' + P^T dO, and G += (scale a Q)^T dO.
+    float dD[8][4];
+    uint32_t a[kSteps][4], a_rest[kSteps][4], o[kReads][4], read[kReads][4], read_rest[kReads][4];
+    clear(dD);
+    as_operands<kSplit>(a, a_rest, G);
+    const uint32_t do_at = stage + L::d_o + lane_direct(row_bytes(columns)) + own * 2;
+#pragma unroll
+    for (int k = 0; k < kReads; ++k) {
+      ldmatrix_transposed(o[k], do_at + k * 16 * row_bytes(columns));
+      const float* const by = vectors + kRead * kChunk + k * 16 + 2 * c;
+      const float2 x = *reinterpret_cast<const float2*>(by),
+                   y = *reinterpret_cast<const float2*>(by + 8);
+      const float left[4] = {x.x * low_of(o[k][0]), x.y * high_of(o[k][0]), x.x * low_of(o[k][1]),
+                             x.y * high_of(o[k][1])};
+      const float right[4] = {y.x * low_of(o[k][2]), y.y * high_of(o[k][2]), y.x * low_of(o[k][3]),
+                              y.y * high_of(o[k][3])};
+      as_operand<kSplit>(read[k], read_rest[k], left, right);
+    }
+    const float decay = vectors[kBefore * kChunk + kChunk - 1];
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) G[t][u] *= decay;
+    wgmma::fence();
+    times_rows<kSteps, kTileBytes>(dD, a, stage + L::k);
+    if constexpr (kSplit) {  // too few registers for a second accumulator
+      times_rows<kSteps, kTileBytes>(dD, a_rest, stage + L::k);
+      wgmma::commit();
+      wgmma::wait<0>();
+      wgmma::hold(dD);
+      scale_columns(dD, vectors + kAfter * kChunk);
+      wgmma::fence();
+      times_columns(dD, o, stage + L::P, kTileBytes);
+      times_columns(dD, o, stage + L::P_rest, kTileBytes);
+      wgmma::commit();
+      times_columns(G, read, stage + L::q, kRows * 128);
+      times_columns(G, read_rest, stage + L::q, kRows * 128);
+      wgmma::commit();
+      keep_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
+      wgmma::wait<1>();
+      wgmma::hold(dD);
+    } else {
+      float from_o[8][4];
+      clear(from_o);
+      wgmma::fence();
+      times_columns(from_o, o, stage + L::P, kTileBytes);
+      wgmma::commit();
+      times_columns(G, read, stage + L::q, kRows * 128);
+      wgmma::commit();
+      keep_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
+      wgmma::wait<1>();
+      wgmma::hold(dD), wgmma::hold(from_o);
+      scale_columns(dD, vectors + kAfter * kChunk);
+#pragma unroll
+      for (int t = 0; t < 8; ++t)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) dD[t][u] += from_o[t][u];
+    }
+    float Y[8][4];
+    uint32_t d[4][4], d_rest[4][4];
+    as_operands<kSplit>(d, d_rest, dD);
+    clear(Y);
+    wgmma::fence();
+    times_columns(Y, d, stage + L::T, kTileBytes);
+    if constexpr (kSplit) {
+      times_columns(Y, d_rest, stage + L::T, kTileBytes);
+      times_columns(Y, d, stage + L::T_rest, kTileBytes);
+    }
+    wgmma::commit();
+    wgmma::wait<0>();
+    wgmma::hold(Y), wgmma::hold(G);
+
+    scale_columns(Y, vectors + kBeta * kChunk);
+    {
+      float erased[8][4];
+#pragma unroll
+      for (int t = 0; t < 8; ++t)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
+      scale_columns(erased, vectors + kBefore * kChunk);
+      as_operands<kSplit>(d, d_rest, erased);
+    }
+    wgmma::fence();
+    times_columns(G, d, stage + L::k, kTileBytes);
+    if constexpr (kSplit) times_columns(G, d_rest, stage + L::k, kTileBytes);
+    wgmma::commit();
+    uint16_t* const dv = static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
+                         first * p.dv.step + v0 + (g & ~1);
+#pragma unroll
+    for (int t = 0; t < 8; ++t) {
+      const float2 upper = neighbours(Y[t][0], Y[t][1]), lower = neighbours(Y[t][2], Y[t][3]);
+      const int i = t * 8 + 2 * c + (g & 1);
+      if (i >= count) continue;
+      *reinterpret_cast<uint32_t*>(dv + i * p.dv.step) = pack(upper.x, upper.y);
+      *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + 8) = pack(lower.x, lower.y);
+    }
+    wgmma::wait<0>();
+    wgmma::hold(G);
+    __syncthreads();
+  }
+  copy_wait<0>();
+  if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + head * p.K * p.V, p.K, p.V, v0 + g);
+#endif
+}
+
+template <int KT, int kRows, bool kSplit>
+void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+                   cudaStream_t stream) {
+  const int columns = p.V % 128 == 0 ? 128 : 64,
+            bytes = 2 * Layout<KT, kRows, kSplit>::bytes(columns);
+  auto* kernel = hopper_back<KT, kRows, kSplit>;
+  allow_shared(kernel, bytes);
+  kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / columns)), columns * 2, bytes, stream>>>(
+      p, w, dstates, columns);
+  check_launch("delta_product");
+}
+
+template <int KT, int kRows>
+void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+                   cudaStream_t stream) {
+  w.split ? launch_hopper<KT, kRows, true>(p, w, dstates, stream)
+          : launch_hopper<KT, kRows, false>(p, w, dstates, stream);
+}
+
+}  // namespace
+
+void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+                    void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  if (p.S * p.H == 0) return;
+  if (p.K <= 64)
+    w.rows == 64 ? launch_hopper<64, 64>(p, w, dstates, on)
+                 : launch_hopper<64, 32>(p, w, dstates, on);
+  else
+    w.rows == 64 ? launch_hopper<128, 64>(p, w, dstates, on)
+                 : launch_hopper<128, 32>(p, w, dstates, on);
+}
+
+}  // namespace lrnn::kernels::cuda
