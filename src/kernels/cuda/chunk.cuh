@@ -13,7 +13,7 @@ struct Queries {
   int64_t token;  // of row 0, within the sequence
   int place, every, rows;
   __device__ __forceinline__ Queries(const DeltaProductInputs& p, int64_t first, int count)
-      : token(first / p.N),
+      : token(uint32_t(first) / uint32_t(p.N)),
         place(int(p.N - 1 - (first - token * p.N))),
         every(int(p.N)),
         rows(p.q.data && place < count ? (count - 1 - place) / every + 1 : 0) {}

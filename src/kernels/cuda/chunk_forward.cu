@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
   constexpr int kTiles = KT / 8;
   const Layout<KT> layout(w.rows, columns, kSplit);
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);

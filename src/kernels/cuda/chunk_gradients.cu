@@ -41,7 +41,7 @@ __device__ void fill_decay(const DeltaProductInputs& p, Span span, const Slot& a
   const int i = threadIdx.x;
   if (i < kChunk) {
     gate[i] = 1;
-    const int64_t m = at.first + i, t = m / p.N;
+    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
     if (i < at.count && m == t * p.N)
       gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
   }
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
   constexpr int kAcross = kChunk / (kGroups / 2), kXTiles = kAcross / 8;  // its columns of X or E
   const Layout<KC> layout(w.rows, columns, p.log_gate);
   const uint32_t base = shared_address(memory);
-  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const Slot at = slot_of(p, slot, kChunk);
   if (at.count == 0) return;
   const Span span = span_of(p, at.s);
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
       for (int n = 0; n < kGroups; ++n) sum += slopes[(4 + n) * kChunk + r];
       --r;
     }
-    const int64_t m = at.first + i, t = m / p.N;
+    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
     if (m == t * p.N) static_cast<float*>(p.dlog_gate)[(b * p.T + span.t0 + t) * p.H + h] = sum;
   }
 }

@@ -12,20 +12,24 @@ using Square = float[kChunk][kStride];
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kSmallestBeta = 0x1p-60f;
 
-// A float32 operand as two bfloat16 ones, and products of such: all but the last of four terms.
+// A float32 operand as three bfloat16 ones, and products of such to float32 precision: two parts
+// would leave 1e-4 in the inverse when keys are nearly equal.
 struct Left {
-  uint32_t hi[4], lo[4];
+  uint32_t part[3][4];
 };
 struct Right {
-  uint32_t hi[2], lo[2];
+  uint32_t part[3][2];
 };
-__device__ __forceinline__ void split(float x, float y, uint32_t& hi, uint32_t& lo) {
-  hi = pack(x, y), lo = rest(x, y, hi);
+__device__ __forceinline__ void split(float x, float y, uint32_t& a, uint32_t& b, uint32_t& c) {
+  a = pack(x, y);
+  x -= low_of(a), y -= high_of(a);
+  b = pack(x, y), c = rest(x, y, b);
 }
 __device__ __forceinline__ void mma_split(float (&c)[4], const Left& a, const Right& b) {
-  mma(c, a.lo, b.hi[0], b.hi[1]);
-  mma(c, a.hi, b.lo[0], b.lo[1]);
-  mma(c, a.hi, b.hi[0], b.hi[1]);
+#pragma unroll
+  for (int sum = 2; sum >= 0; --sum)  // the small ones first
+#pragma unroll
+    for (int i = 0; i <= sum; ++i) mma(c, a.part[i], b.part[sum - i][0], b.part[sum - i][1]);
 }
 
 // 16x16 of a square as A(m,k) = M[m][k] or M[k][m].
@@ -36,9 +40,9 @@ template <bool kTransposed> __device__ __forceinline__ Left left_of(const float*
   for (int u = 0; u < 4; ++u) {
     const int m = g + u % 2 * 8, k = c + u / 2 * 8;
     if constexpr (kTransposed)
-      split(M[k * kStride + m], M[(k + 1) * kStride + m], a.hi[u], a.lo[u]);
+      split(M[k * kStride + m], M[(k + 1) * kStride + m], a.part[0][u], a.part[1][u], a.part[2][u]);
     else
-      split(M[m * kStride + k], M[m * kStride + k + 1], a.hi[u], a.lo[u]);
+      split(M[m * kStride + k], M[m * kStride + k + 1], a.part[0][u], a.part[1][u], a.part[2][u]);
   }
   return a;
 }
@@ -48,7 +52,8 @@ __device__ __forceinline__ Right right_of(const float* M) {
   Right b;
 #pragma unroll
   for (int u = 0; u < 2; ++u)
-    split(M[g * kStride + c + u * 8], M[g * kStride + c + u * 8 + 1], b.hi[u], b.lo[u]);
+    split(M[g * kStride + c + u * 8], M[g * kStride + c + u * 8 + 1], b.part[0][u], b.part[1][u],
+          b.part[2][u]);
   return b;
 }
 
@@ -69,8 +74,8 @@ template <int n> __device__ void merge(Square& T, const Square& L, int o, int ro
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
       Right b;
-      split(M[k / 8][2 * t], M[k / 8][2 * t + 1], b.hi[0], b.lo[0]);
-      split(M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1], b.hi[1], b.lo[1]);
+      split(M[k / 8][2 * t], M[k / 8][2 * t + 1], b.part[0][0], b.part[1][0], b.part[2][0]);
+      split(M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1], b.part[0][1], b.part[1][1], b.part[2][1]);
       mma_split(out[t], a, b);
     }
   }
@@ -110,7 +115,7 @@ __device__ void fill_vectors(const DeltaProductInputs& p, Span span, const Slot&
   if (i < kChunk) {
     float beta = 0, a = 1;
     if (i < at.count) {
-      const int64_t m = at.first + i, t = m / p.N, j = m - t * p.N;
+      const uint32_t m = uint32_t(at.first) + i, N = uint32_t(p.N), t = m / N, j = m - t * N;
       const int64_t token = span.b * p.T + span.t0 + t;
       beta = static_cast<const float*>(p.beta)[(token * p.N + j) * p.H + h];
       if (beta == 0) beta = kSmallestBeta;
@@ -169,7 +174,7 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
   unsigned char* const keys = memory + sizeof(Square);
   auto& T = *reinterpret_cast<Square*>(keys);  // takes the place of the keys when they are done
   const uint32_t k_at = shared_address(keys), q_at = k_at + kChunk * row_bytes(KT);
-  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const Slot at = slot_of(p, slot, kChunk);
   if (at.count == 0) return;
   const Span span = span_of(p, at.s);
@@ -191,15 +196,18 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
   __syncthreads();
 
   float acc[8][4];
-  if (w.P && row0 < w.rows) {
-    products<KT>(acc, q_at + row0 * row_bytes(KT), k_at, kChunk - 1);
+  const int read0 = w.rows - 16 - row0;  // long rows of P for the warps with short rows of L
+  if (w.P && read0 >= 0) {
+    const int64_t last_read = queries.at(read0 + 15);
+    products<KT>(acc, q_at + read0 * row_bytes(KT), k_at,
+                 int(last_read < kChunk ? last_read : kChunk - 1));
     uint16_t* const P = w.P + (slot * p.H + h) * w.rows * kChunk;
     uint16_t* const P_rest = w.P_rest + (w.split ? (slot * p.H + h) * w.rows * kChunk : 0);
 #pragma unroll
     for (int t = 0; t < 8; ++t)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int r = row0 + g + 8 * half, j = t * 8 + 2 * c;
+        const int r = read0 + g + 8 * half, j = t * 8 + 2 * c;
         const int64_t last = r < queries.rows ? queries.at(r) : -1;
         float x[2];
 #pragma unroll
@@ -227,12 +235,19 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
 
   uint16_t* const to = w.T + (slot * p.H + h) * kChunk * kChunk;
   uint16_t* const to_rest = w.T_rest + (w.split ? (slot * p.H + h) * kChunk * kChunk : 0);
-  for (int pair = threadIdx.x; pair < kChunk * kChunk / 2; pair += kThreads) {
-    const int i = pair / (kChunk / 2), j = pair % (kChunk / 2) * 2;
-    const float x = j <= i ? T[i][j] : 0.f, y = j + 1 <= i ? T[i][j + 1] : 0.f;
-    const uint32_t packed = pack(x, y);
-    reinterpret_cast<uint32_t*>(to)[pair] = packed;
-    if (w.split) reinterpret_cast<uint32_t*>(to_rest)[pair] = rest(x, y, packed);
+#pragma unroll
+  for (int piece = threadIdx.x; piece < kChunk * kChunk / 8; piece += kThreads) {
+    const int i = piece / 8, j = piece % 8 * 8;
+    uint4 hi, lo;
+    float x[8];
+#pragma unroll
+    for (int u = 0; u < 8; ++u) x[u] = j + u <= i ? T[i][j + u] : 0.f;
+    hi = {pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7])};
+    reinterpret_cast<uint4*>(to)[piece] = hi;
+    if (!w.split) continue;
+    lo = {rest(x[0], x[1], hi.x), rest(x[2], x[3], hi.y), rest(x[4], x[5], hi.z),
+          rest(x[6], x[7], hi.w)};
+    reinterpret_cast<uint4*>(to_rest)[piece] = lo;
   }
   for (int i = threadIdx.x; i < 4 * kChunk; i += kThreads)
     w.vectors[(slot * p.H + h) * 4 * kChunk + i] = vectors[i / kChunk][i % kChunk];

@@ -85,7 +85,7 @@ struct Slot {
 __device__ inline Slot slot_of(const DeltaProductInputs& p, int64_t slot, int64_t chunk) {
   int64_t s = 0;
   if (!p.cu_seqlens) {
-    s = slot / ((p.T * p.N + chunk - 1) / chunk);
+    s = uint32_t(slot) / uint32_t((p.T * p.N + chunk - 1) / chunk);
   } else {
     int64_t end = p.S;  // the last sequence whose first slot is not beyond this one
     while (end - s > 1) {
@@ -96,6 +96,36 @@ __device__ inline Slot slot_of(const DeltaProductInputs& p, int64_t slot, int64_
   const int64_t first = (slot - first_slot(p, s, chunk)) * chunk;
   const int64_t left = span_of(p, s).length * p.N - first;
   return {s, first, left <= 0 ? 0 : int(min(left, chunk))};
+}
+
+// Four values at once; `from` lies on 16 bytes.
+__device__ __forceinline__ void load_four(const float* from, float (&x)[4]) {
+  const float4 v = *reinterpret_cast<const float4*>(from);
+  x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+}
+__device__ __forceinline__ void load_four(const double* from, double (&x)[4]) {
+  const double2 v = *reinterpret_cast<const double2*>(from),
+                w = *reinterpret_cast<const double2*>(from + 2);
+  x[0] = v.x, x[1] = v.y, x[2] = w.x, x[3] = w.y;
+}
+
+// Calls to(i, from(i)) for this thread's i < n, eight loads on their way at a time.
+template <class R, class From, class To>
+__device__ __forceinline__ void copy_each(int n, From&& from, To&& to) {
+  constexpr int kAtOnce = 8;
+  for (int first = threadIdx.x; first < n; first += kAtOnce * blockDim.x) {
+    R x[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int i = first + u * blockDim.x;
+      x[u] = i < n ? from(i) : R(0);
+    }
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const int i = first + u * blockDim.x;
+      if (i < n) to(i, x[u]);
+    }
+  }
 }
 
 // Offset of a row of [batch, token, step, head, :].

@@ -31,7 +31,7 @@ __device__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p, cons
                      const Rows& o, Span span, int64_t h, int64_t first, int count) {
   const int tid = threadIdx.x;
   if (tid < count) {
-    const int64_t m = first + tid, t = m / p.N, j = m - t * p.N;
+    const uint32_t m = uint32_t(first) + tid, N = uint32_t(p.N), t = m / N, j = m - t * N;
     stage.k_at[tid] = row_at(p.k, span.b, span.t0 + t, j, h);
     stage.q_at[tid] = row_at(p.q, span.b, span.t0 + t, 0, h);
     stage.v_at[tid] = row_at(v, span.b, span.t0 + t, j, h);
@@ -43,12 +43,22 @@ __device__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p, cons
         p.log_gate && j == 0 ? exp_of(static_cast<const R*>(p.log_gate)[token * p.H + h]) : R(1);
   }
   __syncthreads();
-  for (int at = tid; at < count * kHeight; at += blockDim.x) {
-    const int i = at / kHeight, r = at % kHeight;
-    stage.k[i][r] = r < p.K ? load_as<R>(p.type, p.k.data, stage.k_at[i] + r) : R(0);
-    if (p.q.data && stage.ends[i])
-      stage.q[i][r] = r < p.K ? load_as<R>(p.type, p.q.data, stage.q_at[i] + r) : R(0);
-  }
+  const int height = int(p.K);
+  copy_each<R>(
+      count * kHeight,
+      [&](int at) {
+        const int i = at / kHeight, r = at % kHeight;
+        return r < height ? load_as<R>(p.type, p.k.data, stage.k_at[i] + r) : R(0);
+      },
+      [&](int at, R x) { stage.k[at / kHeight][at % kHeight] = x; });
+  if (!p.q.data) return;
+  copy_each<R>(
+      count * kHeight,
+      [&](int at) {
+        const int i = at / kHeight, r = at % kHeight;
+        return r < height && stage.ends[i] ? load_as<R>(p.type, p.q.data, stage.q_at[i] + r) : R(0);
+      },
+      [&](int at, R x) { stage.q[at / kHeight][at % kHeight] = x; });
 }
 
 // S^T x, for the whole column.
@@ -57,7 +67,8 @@ __device__ __forceinline__ R dot(const R (&S)[kRows], const R* x, int lane) {
   R sum[4] = {0, 0, 0, 0};
 #pragma unroll
   for (int r = 0; r < kRows; r += 4) {
-    const R* four = x + Column<kRows, kLanes>::row(r, lane);
+    R four[4];
+    load_four(x + Column<kRows, kLanes>::row(r, lane), four);
 #pragma unroll
     for (int u = 0; u < 4; ++u) sum[u] += S[r + u] * four[u];
   }
@@ -69,7 +80,8 @@ template <class R, int kRows, int kLanes>
 __device__ __forceinline__ void add(R (&S)[kRows], const R* x, R y, int lane) {
 #pragma unroll
   for (int r = 0; r < kRows; r += 4) {
-    const R* four = x + Column<kRows, kLanes>::row(r, lane);
+    R four[4];
+    load_four(x + Column<kRows, kLanes>::row(r, lane), four);
 #pragma unroll
     for (int u = 0; u < 4; ++u) S[r + u] += four[u] * y;
   }

@@ -41,7 +41,8 @@ __device__ void fill_vectors(Tiles<R>& t, const DeltaProductInputs& p, Span span
   if (i < kTile) {
     t.beta[i] = 0, t.gate[i] = 1, t.begins[i] = t.ends[i] = false, t.slope[i] = 0;
     if (i < count) {
-      const int64_t m = first + i, token = m / p.N, j = m - token * p.N;
+      const uint32_t m = uint32_t(first) + i, N = uint32_t(p.N);
+      const int64_t token = m / N, j = m - token * N;
       const int64_t at = span.b * p.T + span.t0 + token;
       t.token[i] = span.t0 + token, t.step[i] = j;
       t.begins[i] = j == 0, t.ends[i] = j == p.N - 1 && p.q.data;
@@ -64,15 +65,22 @@ __device__ void fill_vectors(Tiles<R>& t, const DeltaProductInputs& p, Span span
 template <class R>
 __device__ void fill_keys(Tiles<R>& t, const DeltaProductInputs& p, int64_t b, int64_t h, int count,
                           int64_t k0) {
-  for (int at = threadIdx.x; at < kTile * kTile; at += kThreads) {
-    const int i = at / kTile, c = at % kTile;
+  constexpr int kOwn = kTile * kTile / kThreads;
+  R k[kOwn], q[kOwn];
+#pragma unroll
+  for (int n = 0; n < kOwn; ++n) {
+    const int i = (threadIdx.x + n * kThreads) / kTile, c = threadIdx.x % kTile;
     const bool inside = i < count && k0 + c < p.K;
-    t.k[i][c] =
-        !inside ? R(0)
-                : load_as<R>(p.type, p.k.data, row_at(p.k, b, t.token[i], t.step[i], h) + k0 + c);
-    t.q[i][c] = !inside || !t.ends[i]
-                    ? R(0)
-                    : load_as<R>(p.type, p.q.data, row_at(p.q, b, t.token[i], 0, h) + k0 + c);
+    k[n] = q[n] = R(0);
+    if (inside)
+      k[n] = load_as<R>(p.type, p.k.data, row_at(p.k, b, t.token[i], t.step[i], h) + k0 + c);
+    if (inside && t.ends[i])
+      q[n] = load_as<R>(p.type, p.q.data, row_at(p.q, b, t.token[i], 0, h) + k0 + c);
+  }
+#pragma unroll
+  for (int n = 0; n < kOwn; ++n) {
+    const int i = (threadIdx.x + n * kThreads) / kTile, c = threadIdx.x % kTile;
+    t.k[i][c] = k[n], t.q[i][c] = q[n];
   }
 }
 
@@ -84,7 +92,7 @@ __global__ void __launch_bounds__(kThreads)
   R* const d_o = reinterpret_cast<R*>(memory + sizeof(Tiles<R>));  // [chunk, width] each
   R* const y = d_o + chunk * width;
   R* const D = y + chunk * width;
-  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const Slot at = slot_of(p, slot, chunk);
   if (at.count == 0) return;
   const Span span = span_of(p, at.s);
@@ -96,6 +104,7 @@ __global__ void __launch_bounds__(kThreads)
 
   const int64_t error_at = (((b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V;
   const R* const error = static_cast<const R*>(p.error) + error_at;
+#pragma unroll 4
   for (int i = warp; i < chunk; i += kWarps) {
     R dbeta = 0;
     for (int c = lane; c < width; c += 32) {
@@ -116,13 +125,14 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = warp; i < kTile; i += kWarps) {
     R x = 0, e = 0;
     if (i < count && lane < count)
-      for (int c = 0; c < width; c += 4)
+      for (int c = 0; c < width; c += 4) {
+        R d[4], a[4], w[4];
+        load_four(D + lane * width + c, d);
+        load_four(d_o + i * width + c, a);
+        load_four(y + i * width + c, w);
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          const R d = D[lane * width + c + u];
-          x += d_o[i * width + c + u] * d;
-          e += y[i * width + c + u] * d;
-        }
+        for (int u = 0; u < 4; ++u) x += a[u] * d[u], e += w[u] * d[u];
+      }
     t.X[i][lane] = i >= lane ? scale * t.decay[i][lane] * x : R(0);
     t.E[i][lane] = i > lane ? -t.decay[i][lane] * e : R(0);
   }
@@ -137,26 +147,38 @@ __global__ void __launch_bounds__(kThreads)
     R dq[kOwn] = {}, er[kOwn] = {}, src[kOwn] = {};
     for (int64_t v0 = 0; v0 < p.V; v0 += kTile) {
       __syncthreads();
-      for (int r = warp; r < kTile; r += kWarps) {
+      R sv[kOwn], gv[kOwn];
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n) {
+        const int r = warp + n * kWarps;
         const bool inside = k0 + r < p.K && v0 + lane < p.V;
         const int64_t from = (k0 + r) * p.V + v0 + lane;
-        const R sv = inside ? S_all[from] : R(0), gv = inside ? G_all[from] : R(0);
-        t.S[r][lane] = sv, t.G[r][lane] = gv;
-        both_ends += sv * gv;
+        sv[n] = inside ? S_all[from] : R(0), gv[n] = inside ? G_all[from] : R(0);
+      }
+#pragma unroll
+      for (int n = 0; n < kOwn; ++n) {
+        t.S[warp + n * kWarps][lane] = sv[n], t.G[warp + n * kWarps][lane] = gv[n];
+        both_ends += sv[n] * gv[n];
       }
       __syncthreads();
-      for (int c = 0; c < kTile; c += 4)
+      for (int c = 0; c < kTile; c += 4) {
+        R sv[4], gv[4], x[4];
+        load_four(&t.S[lane][c], sv);
+        load_four(&t.G[lane][c], gv);
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          const R sv = t.S[lane][c + u], gv = t.G[lane][c + u];
+        for (int n = 0; n < kOwn; ++n) {
+          const int from = min(warp * kOwn + n, chunk - 1) * width + int(v0) + c;
+          load_four(d_o + from, x);
 #pragma unroll
-          for (int n = 0; n < kOwn; ++n) {
-            const int i = min(warp * kOwn + n, chunk - 1);
-            dq[n] += d_o[i * width + v0 + c + u] * sv;
-            er[n] += y[i * width + v0 + c + u] * sv;
-            src[n] += D[i * width + v0 + c + u] * gv;
-          }
+          for (int u = 0; u < 4; ++u) dq[n] += x[u] * sv[u];
+          load_four(y + from, x);
+#pragma unroll
+          for (int u = 0; u < 4; ++u) er[n] += x[u] * sv[u];
+          load_four(D + from, x);
+#pragma unroll
+          for (int u = 0; u < 4; ++u) src[n] += x[u] * gv[u];
         }
+      }
     }
 #pragma unroll
     for (int n = 0; n < kOwn; ++n) {

@@ -5,6 +5,23 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
+// The values of this thread's column for a stage, shared out among its lanes, all loads at once.
+template <int kLanes, class R, class From>
+__device__ __forceinline__ void fill_column(R* to, int columns, int count, int lane, From&& from) {
+  constexpr int kOwn = (kStage + kLanes - 1) / kLanes;
+  R x[kOwn];
+#pragma unroll
+  for (int u = 0; u < kOwn; ++u) {
+    const int i = u * kLanes + lane;
+    x[u] = i < count ? from(i) : R(0);
+  }
+#pragma unroll
+  for (int u = 0; u < kOwn; ++u) {
+    const int i = u * kLanes + lane;
+    if (i < count) to[i * columns] = x[u];
+  }
+}
+
 template <class R, int kRows, int kLanes>
 __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int chunk) {
   using C = Column<kRows, kLanes>;
@@ -13,7 +30,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
   R* const v_rows = reinterpret_cast<R*>(memory + sizeof(stage));  // [kStage, columns]
   const int lane = threadIdx.x % kLanes, column = threadIdx.x / kLanes;
   const int columns = blockDim.x / kLanes;
-  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const int64_t v = int64_t(blockIdx.y) * columns + column;
   const bool writes = v < p.V && lane == 0;
   const Span span = span_of(p, s);
@@ -32,9 +49,9 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
     const int count = int(min(int64_t(kStage), steps - first));
     __syncthreads();
     fill(stage, p, p.v, p.o, span, h, first, count);
-    for (int i = lane; i < count; i += kLanes)
-      v_rows[i * columns + column] =
-          v < p.V ? load_as<R>(p.type, p.v.data, stage.v_at[i] + v) : R(0);
+    fill_column<kLanes>(v_rows + column, columns, count, lane, [&](int i) {
+      return v < p.V ? load_as<R>(p.type, p.v.data, stage.v_at[i] + v) : R(0);
+    });
     __syncthreads();
     for (int i = 0; i < count; ++i) {
       if (states && until_state == 0) {
@@ -71,7 +88,7 @@ __global__ void __launch_bounds__(256)
   R* const do_rows = reinterpret_cast<R*>(memory + sizeof(stage));
   const int lane = threadIdx.x % kLanes, column = threadIdx.x / kLanes;
   const int columns = blockDim.x / kLanes;
-  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const int64_t v = int64_t(blockIdx.y) * columns + column;
   const bool writes = v < p.V && lane == 0;
   const Span span = span_of(p, s);
@@ -88,15 +105,15 @@ __global__ void __launch_bounds__(256)
     const int count = int(end - first);
     __syncthreads();
     fill(stage, p, p.dv, p.d_o, span, h, first, count);
-    for (int i = lane; p.q.data && i < count; i += kLanes)
-      do_rows[i * columns + column] =
-          v < p.V && stage.ends[i] ? load_as<R>(p.type, p.d_o.data, stage.o_at[i] + v) : R(0);
+    fill_column<kLanes>(do_rows + column, columns, p.q.data ? count : 0, lane, [&](int i) {
+      return v < p.V && stage.ends[i] ? load_as<R>(p.type, p.d_o.data, stage.o_at[i] + v) : R(0);
+    });
     __syncthreads();
     for (int i = count - 1; i >= 0; --i) {
       const int64_t m = first + i;
-      if (m == steps - 1 || (m + 1) % chunk == 0)
-        write_column<R, kRows, kLanes>(G, dstates + ((slot + m / chunk) * p.H + h) * matrix, p.K,
-                                       p.V, v, lane);
+      if (m == steps - 1 || ((m + 1) & (chunk - 1)) == 0)  // chunks are powers of two
+        write_column<R, kRows, kLanes>(
+            G, dstates + ((slot + uint32_t(m) / chunk) * p.H + h) * matrix, p.K, p.V, v, lane);
       if (p.q.data && stage.ends[i])
         add<R, kRows, kLanes>(G, stage.q[i], scale * do_rows[i * columns + column], lane);
       const R dw = dot<R, kRows, kLanes>(G, stage.k[i], lane), de = stage.beta[i] * dw;

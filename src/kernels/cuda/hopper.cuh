@@ -96,20 +96,70 @@ __device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* 
       if (k < K) to[k * V + v + u / 2 * 8] = S[t][u];
     }
 }
-// The operand of a state, kept in bfloat16 as [V,K]; `to` is at row v0+g, column 2c.
-template <int kSteps>
-__device__ __forceinline__ void keep_state(const uint32_t (&a)[kSteps][4], uint16_t* to,
-                                           int64_t K) {
-#pragma unroll
-  for (int k = 0; k < kSteps; ++k)
-    if (k * 16 < K) {
-      *reinterpret_cast<uint32_t*>(to + k * 16) = a[k][0];
-      *reinterpret_cast<uint32_t*>(to + 8 * K + k * 16) = a[k][1];
-      if (k * 16 + 8 < K) {
-        *reinterpret_cast<uint32_t*>(to + k * 16 + 8) = a[k][2];
-        *reinterpret_cast<uint32_t*>(to + 8 * K + k * 16 + 8) = a[k][3];
-      }
-    }
+// --------------------------------------------------------------------------------------- stores
+// Results leave through shared memory and the copy engine: stores of four bytes from every lane
+// would fill the queue of the memory unit. A thread's copies are counted in groups, as they are
+// issued.
+#if LRNN_HAS_WGMMA
+__device__ __forceinline__ void stmatrix(uint32_t to, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(to),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
 }
+__device__ __forceinline__ void stmatrix_transposed(uint32_t to, const uint32_t (&r)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(to),
+               "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+               : "memory");
+}
+__device__ __forceinline__ void send(void* to, uint32_t from, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n" ::"l"(to), "r"(from),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void send_commit() {
+  asm volatile("cp.async.bulk.commit_group;\n" ::: "memory");
+}
+// All but the last kLeft groups of this thread have been read from shared memory.
+template <int kLeft> __device__ __forceinline__ void send_wait() {
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(kLeft) : "memory");
+}
+// The 128 threads of a warp group.
+__device__ __forceinline__ void meet_group() {
+  asm volatile("bar.sync %0, 128;\n" ::"r"(1 + threadIdx.x / 128) : "memory");
+}
+
+// The operand of a state to [V,K] in bfloat16: `to` is row v0 of the warp's 16, `room` its 16
+// padded rows of shared memory.
+template <int kSteps>
+__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t K,
+                                           uint32_t room) {
+  constexpr int KT = kSteps * 16;
+  const int lane = threadIdx.x % 32;
+  const uint32_t at = room + lane_transposed(row_bytes(KT));
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) stmatrix(at + k * 32, a[k]);
+  wgmma::publish();
+  __syncwarp();
+  if (lane < 16) send(to + lane * K, room + lane * row_bytes(KT), int(K) * 2);
+}
+
+// Columns of C tiles as rows of bfloat16 in this warp's 16 columns of a tile [8 kTiles, 64].
+template <int kTiles>
+__device__ __forceinline__ void put_columns(const float (&x)[kTiles][4], uint32_t tile) {
+  const uint32_t at = tile + lane_direct(row_bytes(64)) + threadIdx.x / 32 % 4 * 32;
+#pragma unroll
+  for (int n = 0; n < kTiles / 2; ++n) {
+    const uint32_t r[4] = {pack(x[2 * n][0], x[2 * n][1]), pack(x[2 * n][2], x[2 * n][3]),
+                           pack(x[2 * n + 1][0], x[2 * n + 1][1]),
+                           pack(x[2 * n + 1][2], x[2 * n + 1][3])};
+    stmatrix_transposed(at + n * 16 * row_bytes(64), r);
+  }
+}
+// Row i < rows of that tile to `to` + i step, one thread a row; `i` is this thread's.
+__device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t tile, int i,
+                                          int rows) {
+  if (i >= 0 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
+}
+#endif
 
 }  // namespace lrnn::kernels::cuda

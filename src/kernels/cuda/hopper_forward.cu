@@ -14,6 +14,15 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + 4 * kChunk * 4 + 1023) / 1024 * 1024;
   }
+  // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
+  // which in split mode takes the place of the tiles.
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kState0 = kSplit ? 0 : 2 * kResult;
+  static constexpr int kOut =
+      kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
+  static __host__ __device__ int all(int columns) {
+    return 2 * bytes(columns) + columns / 64 * kOut;
+  }
 };
 
 template <int KT, int kRows, bool kSplit>
@@ -24,7 +33,7 @@ __global__ void __launch_bounds__(256, 1)
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
@@ -53,6 +62,9 @@ __global__ void __launch_bounds__(256, 1)
     }
     fetch_vectors(stage + L::vectors(columns), w.vectors + at * 4 * kChunk);
   };
+
+  const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
+  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
 
   float S[kTiles][4];
   const float* const initial = static_cast<const float*>(p.state);
@@ -84,11 +96,19 @@ __global__ void __launch_bounds__(256, 1)
     times_rows<kSteps, kRows * 128>(O, a, stage + L::q);
     if constexpr (kSplit) times_rows<kSteps, kRows * 128>(O, a_rest, stage + L::q);
     wgmma::commit();
-    if (p.states)
-      keep_state(a,
-                 static_cast<uint16_t*>(p.states) +
-                     (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c,
-                 p.K);
+    if (p.states) {
+      if constexpr (kSplit) {
+        send_wait<0>();
+        meet_group();
+      } else {
+        send_wait<1>();
+        __syncwarp();
+      }
+      send_state(a,
+                 static_cast<uint16_t*>(p.states) + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K,
+                 p.K, state_room);
+    }
+    send_commit();
     wgmma::wait<1>();
     wgmma::hold(R);
 
@@ -150,48 +170,51 @@ __global__ void __launch_bounds__(256, 1)
     if constexpr (kSplit) times_columns(S, e_rest, stage + L::k, kTileBytes);
     wgmma::commit();
 
+    if constexpr (kSplit)
+      send_wait<0>();
+    else
+      send_wait<1>();
+    meet_group();
     if (p.error) {
-      uint16_t* const to = static_cast<uint16_t*>(p.error) +
-                           (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 +
-                           (g & ~1);
 #pragma unroll
       for (int t = 0; t < 8; ++t) {
-        const int i = t * 8 + 2 * c + (g & 1);
-        const float by = __fdividef(1.f, vectors[kBeta * kChunk + i]);
-        const float2 upper = neighbours(D[t][0], D[t][1]), lower = neighbours(D[t][2], D[t][3]);
-        if (i >= count) continue;
-        *reinterpret_cast<uint32_t*>(to + i * p.V) = pack(by * upper.x, by * upper.y);
-        *reinterpret_cast<uint32_t*>(to + i * p.V + 8) = pack(by * lower.x, by * lower.y);
+        const float2 beta =
+            *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 + 2 * c);
+        const float x = __fdividef(1.f, beta.x), y = __fdividef(1.f, beta.y);
+        D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
       }
+      put_columns(D, out + L::kResult);
     }
     wgmma::wait<1>();
     wgmma::hold(O);
+    const int row = threadIdx.x % 128;
+    if (p.q.data) put_columns(O, out);
+    wgmma::publish();
+    meet_group();
     if (p.q.data) {
       const Queries queries(p, first, count);
-      uint16_t* const o = static_cast<uint16_t*>(p.o.data) +
-                          row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 + (g & ~1);
-#pragma unroll
-      for (int t = 0; t < kRows / 8; ++t) {
-        const int i = t * 8 + 2 * c + (g & 1);
-        const float2 upper = neighbours(O[t][0], O[t][1]), lower = neighbours(O[t][2], O[t][3]);
-        if (i >= queries.rows) continue;
-        *reinterpret_cast<uint32_t*>(o + i * p.o.token) = pack(upper.x, upper.y);
-        *reinterpret_cast<uint32_t*>(o + i * p.o.token + 8) = pack(lower.x, lower.y);
-      }
+      send_rows(static_cast<uint16_t*>(p.o.data) +
+                    row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
+                p.o.token, out, row, queries.rows);
     }
+    if (p.error)
+      send_rows(static_cast<uint16_t*>(p.error) +
+                    (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
+                p.V, out + L::kResult, row - 64, count);
+    send_commit();
     wgmma::wait<0>();
     wgmma::hold(S);
     __syncthreads();
   }
   copy_wait<0>();
+  send_wait<0>();
   write_state(S, static_cast<float*>(p.final_state) + head * p.K * p.V, p.K, p.V, v0 + g);
 #endif
 }
 
 template <int KT, int kRows, bool kSplit>
 void launch_hopper(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  const int columns = p.V % 128 == 0 ? 128 : 64,
-            bytes = 2 * Layout<KT, kRows, kSplit>::bytes(columns);
+  const int columns = p.V % 128 == 0 ? 128 : 64, bytes = Layout<KT, kRows, kSplit>::all(columns);
   auto* kernel = hopper_sweep<KT, kRows, kSplit>;
   allow_shared(kernel, bytes);
   kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / columns)), columns * 2, bytes, stream>>>(

@@ -4,22 +4,24 @@
 // for a chunk of a head:
 //   group 0   X = dO e^T and E = dV e^T, which both groups need, dbeta, and dQ = X K + dO S^T
 //   group 1   er = E K - dV S^T and src = e G^T + X^T Q + E^T K, which make dK
+// The inputs of the next chunk come in while the second halves of these sums and the stores run.
 namespace lrnn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 using Decay = float[kChunk][kChunk + 1];
 
-template <int KT> struct Layout {  // bytes in shared memory; VT value channels at a time
-  static constexpr int kBlock = KT / 64 * kTileBytes;
-  int k = 0, q = kBlock, X = 2 * kBlock, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
-  int vectors, slopes, decay, bytes;
-  __host__ __device__ Layout(int columns, bool gate) {
+template <int KT> struct Layout {  // bytes in shared memory; keys and vectors twice
+  static constexpr int kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock, kVectors = 4 * kChunk * 4;
+  int X = 2 * kKeys, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
+  int vectors, slopes, gate, decay, bytes;
+  __host__ __device__ Layout(int columns, bool gated) {
     const int values = columns / 64 * kTileBytes, state = columns * KT * 2;
     dv = d_o + values, e = dv + values, S = e + values, G = S + state, vectors = G + state;
-    slopes = vectors + 4 * kChunk * 4;
-    decay = slopes + (gate ? 4 * kChunk * 4 : 0);
-    bytes = decay + (gate ? int(sizeof(Decay)) : 0);
+    slopes = vectors + 2 * kVectors;
+    gate = slopes + (gated ? 3 * kChunk * 4 : 0);
+    decay = gate + (gated ? kChunk * 4 : 0);
+    bytes = decay + (gated ? int(sizeof(Decay)) : 0);
   }
 };
 
@@ -73,16 +75,18 @@ __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, 
                                  wgmma::rows_as_k(b + v * 128, columns * 128));
 }
 
-__device__ void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
-                           float* gate, Decay& decay) {
+__device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
+
+__device__ inline void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
+                                  float* gate, Decay& decay) {
   const int i = threadIdx.x;
   if (i < kChunk) {
     gate[i] = 1;
-    const int64_t m = at.first + i, t = m / p.N;
+    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
     if (i < at.count && m == t * p.N)
       gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
   }
-  __syncthreads();
+  meet();
   if (i < kChunk) {
     float a = 1;
     for (int m = i; m < kChunk; ++m) {
@@ -92,24 +96,41 @@ __device__ void fill_decay(const DeltaProductInputs& p, Span span, const Slot& a
   }
 }
 
-__device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
-
 // What both groups see of their chunk.
 template <int KT, int VT> struct Chunk {
   const DeltaProductBackward& p;
-  const ChunkWork& w;
   const uint16_t* dstates;
   unsigned char* memory;
   Layout<KT> layout;
-  uint32_t base;
   int64_t h, head;
   Slot at;
   Span span;
   Queries queries;
+  uint32_t base, k, q;  // in shared memory
+  int buffer;
+
+  __device__ Chunk(const DeltaProductBackward& p_, const uint16_t* dstates_, unsigned char* memory_,
+                   unsigned item, int buffer_)
+      : p(p_),
+        dstates(dstates_),
+        memory(memory_),
+        layout(VT, p_.log_gate),
+        h(item % unsigned(p_.H)),
+        head(item),
+        at(slot_of(p_, item / unsigned(p_.H), kChunk)),
+        span(span_of(p_, at.s)),
+        queries(p_, at.first, at.count),
+        base(shared_address(memory_)),
+        k(base + buffer_ * Layout<KT>::kKeys),
+        q(k + Layout<KT>::kBlock),
+        buffer(buffer_) {}
 
   __device__ const float* vector(Vector which) const {
-    return reinterpret_cast<const float*>(memory + layout.vectors) + which * kChunk;
+    return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Layout<KT>::kVectors) +
+           which * kChunk;
   }
+  __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
+  __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
   __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
   __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
@@ -119,15 +140,15 @@ template <int KT, int VT> struct Chunk {
     return row_at(x, span.b, span.t0, 0, h) + at.first * x.step;
   }
 
-  __device__ void fetch_keys() const {
-    fetch_tiles<KT, kChunk>(base + layout.k, static_cast<const uint16_t*>(p.k.data) + step_row(p.k),
-                            p.k.step, at.count, int(p.K));
+  __device__ void fetch_keys(const ChunkWork& w) const {
+    fetch_vectors(base + layout.vectors + buffer * Layout<KT>::kVectors,
+                  w.vectors + head * 4 * kChunk);
+    fetch_tiles<KT, kChunk>(k, static_cast<const uint16_t*>(p.k.data) + step_row(p.k), p.k.step,
+                            at.count, int(p.K));
     if (p.q.data)
-      fetch_tiles<KT, kChunk>(base + layout.q,
-                              static_cast<const uint16_t*>(p.q.data) + query_row(p.q), p.q.token,
+      fetch_tiles<KT, kChunk>(q, static_cast<const uint16_t*>(p.q.data) + query_row(p.q), p.q.token,
                               queries.rows, int(p.K));
   }
-  // In two groups, so that products with S begin while G is on its way.
   __device__ void fetch_values(int v0) const {
     if (p.q.data)
       fetch_tiles<VT, kChunk>(base + layout.d_o,
@@ -143,27 +164,28 @@ template <int KT, int VT> struct Chunk {
     const int64_t state_at = (head * p.V + v0) * p.K;
     fetch_tiles<KT, VT>(base + layout.S, static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
                         int(p.K));
-    copy_commit();
     fetch_tiles<KT, VT>(base + layout.G, dstates + state_at, p.K, VT, int(p.K));
-    if (v0 == 0) fetch_keys();
-    copy_commit();
   }
-  // first() once the values and S are here, second() once G and the keys are, for every tile.
-  template <class First, class Second>
-  __device__ __forceinline__ void each_tile(First&& first, Second&& second) const {
+  // For every tile of values: issue() starts the products, finish() waits for them. Then the tile
+  // makes room for the next one, or for that of the next chunk, which next() asks for.
+  template <class Issue, class Finish, class Next>
+  __device__ __forceinline__ void each_tile(Issue&& issue, Finish&& finish, Next&& next) const {
     for (int v0 = 0; v0 < p.V; v0 += VT) {
-      if (v0 > 0) {
-        meet();
-        fetch_values(v0);
-      }
-      copy_wait<1>();
-      wgmma::publish();
-      meet();
-      first();
       copy_wait<0>();
       wgmma::publish();
       meet();
-      second();
+      wgmma::fence();
+      issue();
+      wgmma::commit();
+      if (p.log_gate && v0 == 0)
+        fill_decay(p, span, at, h, reinterpret_cast<float*>(memory + layout.gate), decay());
+      finish();
+      meet();
+      if (v0 + VT < p.V)
+        fetch_values(v0 + VT);
+      else
+        next();
+      copy_commit();
     }
   }
   // <G, S>, each thread its share.
@@ -180,7 +202,8 @@ template <int KT, int VT> struct Chunk {
   }
 };
 
-template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z) {
+template <int KT, int VT, class Next>
+__device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next) {
   const DeltaProductBackward& p = z.p;
   const auto& at = z.at;
   const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 * 16 + lane / 4;
@@ -188,17 +211,16 @@ template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT
   clear(X), clear(E), clear(dq);
   z.each_tile(
       [&] {
-        wgmma::fence();
         over_values(X, z.base + z.layout.d_o, z.base + z.layout.e, VT);
         over_values(E, z.base + z.layout.dv, z.base + z.layout.e, VT);
         over_state(dq, z.base + z.layout.d_o, z.base + z.layout.S, VT);
-        wgmma::commit();
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
         wgmma::wait<0>();
         wgmma::hold(X), wgmma::hold(E), wgmma::hold(dq);
-      });
+      },
+      next);
 
   uint32_t x[4][4], unused[4][4];
 #pragma unroll
@@ -230,7 +252,7 @@ template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT
   scale_rows(dq, z.vector(kRead)[i0], z.vector(kRead)[i0 + 8]);
   wgmma::hold(dq);
   wgmma::fence();
-  times_columns(dq, x, z.base + z.layout.k, kTileBytes);
+  times_columns(dq, x, z.k, kTileBytes);
   wgmma::commit();
   wgmma::wait<0>();
   wgmma::hold(dq);
@@ -238,7 +260,7 @@ template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
     if (p.dlog_gate) {
-      const float slope = row_dot(dq, half, i, z.memory + z.layout.q);
+      const float slope = row_dot(dq, half, i, z.q_tiles());
       if (c == 0) z.slopes()[kChunk + i] = slope;
     }
     if (i < z.queries.rows)
@@ -250,31 +272,28 @@ template <int KT, int VT> __device__ __forceinline__ void make_dq(const Chunk<KT
   if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
 }
 
-template <int KT, int VT> __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z) {
+template <int KT, int VT, class Next>
+__device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 % 4 * 16 + lane / 4;
   float er[KT / 8][4], src[KT / 8][4], at_end = 0;
   clear(er), clear(src);
   z.each_tile(
       [&] {
-        wgmma::fence();
         over_state(er, z.base + z.layout.dv, z.base + z.layout.S, VT);
-        wgmma::commit();
+        over_state(src, z.base + z.layout.e, z.base + z.layout.G, VT);
       },
       [&] {
-        wgmma::fence();
-        over_state(src, z.base + z.layout.e, z.base + z.layout.G, VT);
-        wgmma::commit();
         if (p.dlog_gate) at_end += z.both_ends();
         wgmma::wait<0>();
         wgmma::hold(er), wgmma::hold(src);
-      });
+      },
+      next);
   scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
   scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
   if (p.dlog_gate) {
-    const float sum =
-        row_dot(src, 0, i0, z.memory + z.layout.k) + row_dot(src, 1, i0 + 8, z.memory + z.layout.k);
+    const float sum = row_dot(src, 0, i0, z.k_tiles()) + row_dot(src, 1, i0 + 8, z.k_tiles());
     if (c == 0) at_end += sum;
   }
   wgmma::hold(er), wgmma::hold(src);
@@ -283,12 +302,12 @@ template <int KT, int VT> __device__ __forceinline__ void make_dk(const Chunk<KT
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const uint32_t rows = j * 16 * 128;
-    const uint64_t keys = wgmma::rows_as_k(z.base + z.layout.k + rows, kTileBytes);
+    const uint64_t keys = wgmma::rows_as_k(z.k + rows, kTileBytes);
     wgmma::multiply<false, true>(er, wgmma::rows_as_n(z.base + z.layout.E) + j * 2, keys);
     wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.E + rows, kTileBytes),
                                 keys);
     wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.X + rows, kTileBytes),
-                                wgmma::rows_as_k(z.base + z.layout.q + rows, kTileBytes));
+                                wgmma::rows_as_k(z.q + rows, kTileBytes));
   }
   wgmma::commit();
   wgmma::wait<0>();
@@ -297,8 +316,7 @@ template <int KT, int VT> __device__ __forceinline__ void make_dk(const Chunk<KT
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
     if (p.dlog_gate) {
-      const float slope = row_dot(er, half, i, z.memory + z.layout.k) -
-                          row_dot(src, half, i, z.memory + z.layout.k);
+      const float slope = row_dot(er, half, i, z.k_tiles()) - row_dot(src, half, i, z.k_tiles());
       if (c == 0) z.slopes()[i] = slope;
     }
 #pragma unroll
@@ -313,50 +331,59 @@ template <int KT, int VT> __device__ __forceinline__ void make_dk(const Chunk<KT
   if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
 }
 
-template <int KT, int VT>
-__global__ void __launch_bounds__(kThreads, 1)
-    hopper_sums(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates) {
-#if LRNN_HAS_WGMMA
-  extern __shared__ __align__(1024) unsigned char memory[];
-  const int64_t slot = blockIdx.x / p.H, h = blockIdx.x % p.H;
-  const Slot at = slot_of(p, slot, kChunk);
-  if (at.count == 0) return;
-  const Layout<KT> layout(VT, p.log_gate);
-  const Chunk<KT, VT> z{p,
-                        w,
-                        dstates,
-                        memory,
-                        layout,
-                        shared_address(memory),
-                        h,
-                        slot * p.H + h,
-                        at,
-                        span_of(p, at.s),
-                        Queries(p, at.first, at.count)};
-  if (!p.q.data) {  // no outputs: zeros in place of them
-    for (int i = threadIdx.x; i < layout.vectors / 4; i += kThreads)
-      reinterpret_cast<uint32_t*>(memory)[i] = 0;
-    __syncthreads();
-  }
-  fetch_vectors(z.base + layout.vectors, w.vectors + z.head * 4 * kChunk);
-  z.fetch_values(0);
-  if (p.log_gate) fill_decay(p, z.span, at, h, z.slopes(), z.decay());
-  threadIdx.x < kThreads / 2 ? make_dq(z) : make_dk(z);
-  if (!p.dlog_gate) return;
-
-  // slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
-  __syncthreads();
-  if (threadIdx.x != 0) return;
+// The gate's gradient from slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
+template <int KT, int VT> __device__ __forceinline__ void make_gate(const Chunk<KT, VT>& z) {
   float sum = 0;
   for (int i = 0; i < kThreads / 32; ++i) sum += z.slopes()[2 * kChunk + i];
   int r = z.queries.rows - 1;
-  for (int i = at.count - 1; i >= 0; --i) {
+  for (int i = z.at.count - 1; i >= 0; --i) {
     sum += z.slopes()[i];
     if (r >= 0 && z.queries.at(r) == i) sum += z.slopes()[kChunk + r--];
-    const int64_t m = at.first + i, t = m / p.N;
-    if (m == t * p.N)
-      static_cast<float*>(p.dlog_gate)[(z.span.b * p.T + z.span.t0 + t) * p.H + h] = sum;
+    const uint32_t m = uint32_t(z.at.first) + i, t = m / uint32_t(z.p.N);
+    if (m == t * z.p.N)
+      static_cast<float*>(z.p.dlog_gate)[(z.span.b * z.p.T + z.span.t0 + t) * z.p.H + z.h] = sum;
   }
+}
+
+// A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
+template <int KT, int VT>
+__global__ void __launch_bounds__(kThreads, 1)
+    hopper_sums(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, unsigned items) {
+#if LRNN_HAS_WGMMA
+  extern __shared__ __align__(1024) unsigned char memory[];
+  using C = Chunk<KT, VT>;
+  const auto used = [&](unsigned item) {  // the next chunk that is not empty
+    while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
+    return item;
+  };
+  unsigned item = used(blockIdx.x);
+  if (item >= items) return;
+  if (!p.q.data) {  // no outputs: zeros in place of them
+    for (int i = threadIdx.x; i < Layout<KT>(VT, p.log_gate).vectors / 4; i += kThreads)
+      reinterpret_cast<uint32_t*>(memory)[i] = 0;
+    __syncthreads();
+  }
+  {
+    const C z(p, dstates, memory, item, 0);
+    z.fetch_keys(w);
+    z.fetch_values(0);
+    copy_commit();
+  }
+  for (int buffer = 0; item < items; buffer ^= 1) {
+    const C z(p, dstates, memory, item, buffer);
+    item = used(item + gridDim.x);
+    const auto next = [&] {
+      if (item >= items) return;
+      const C ahead(p, dstates, memory, item, buffer ^ 1);
+      ahead.fetch_keys(w);
+      ahead.fetch_values(0);
+    };
+    threadIdx.x < kThreads / 2 ? make_dq(z, next) : make_dk(z, next);
+    if (!p.dlog_gate) continue;
+    __syncthreads();
+    if (threadIdx.x == 0) make_gate(z);
+  }
+  copy_wait<0>();
 #endif
 }
 
@@ -366,7 +393,15 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
   const int bytes = Layout<KT>(VT, p.log_gate).bytes;
   auto* kernel = hopper_sums<KT, VT>;
   allow_shared(kernel, bytes);
-  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w, dstates);
+  int device = 0, processors = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  int per_processor = 1;
+  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, bytes);
+  const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
+  const unsigned most = unsigned(per_processor > 1 ? per_processor * processors : processors);
+  const unsigned blocks = most < items ? most : items;
+  kernel<<<blocks, kThreads, bytes, stream>>>(p, w, dstates, items);
   check_launch("delta_product");
 }
 

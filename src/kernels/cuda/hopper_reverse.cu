@@ -12,6 +12,12 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + 4 * kChunk * 4 + 1023) / 1024 * 1024;
   }
+  // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state.
+  static constexpr int kState0 = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kOut = kState0 + 4 * kState;
+  static __host__ __device__ int all(int columns) {
+    return 2 * bytes(columns) + columns / 64 * kOut;
+  }
 };
 
 template <int KT, int kRows, bool kSplit>
@@ -22,7 +28,7 @@ __global__ void __launch_bounds__(256, 1)
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = blockIdx.x / p.H, h = blockIdx.x % p.H;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
@@ -58,6 +64,9 @@ __global__ void __launch_bounds__(256, 1)
       reinterpret_cast<uint32_t*>(memory)[i] = 0;
     __syncthreads();
   }
+  const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
+  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
+
   float G[kTiles][4];
   const float* const final = static_cast<const float*>(p.d_final_state);
   read_state(G, final ? final + head * p.K * p.V : nullptr, p.K, p.V, v0 + g);
@@ -113,7 +122,10 @@ __global__ void __launch_bounds__(256, 1)
       times_columns(G, read, stage + L::q, kRows * 128);
       times_columns(G, read_rest, stage + L::q, kRows * 128);
       wgmma::commit();
-      keep_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
+      send_wait<1>();
+      __syncwarp();
+      send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+      send_commit();
       wgmma::wait<1>();
       wgmma::hold(dD);
     } else {
@@ -124,7 +136,10 @@ __global__ void __launch_bounds__(256, 1)
       wgmma::commit();
       times_columns(G, read, stage + L::q, kRows * 128);
       wgmma::commit();
-      keep_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
+      send_wait<1>();
+      __syncwarp();
+      send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+      send_commit();
       wgmma::wait<1>();
       wgmma::hold(dD), wgmma::hold(from_o);
       scale_columns(dD, vectors + kAfter * kChunk);
@@ -161,21 +176,21 @@ __global__ void __launch_bounds__(256, 1)
     times_columns(G, d, stage + L::k, kTileBytes);
     if constexpr (kSplit) times_columns(G, d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
-    uint16_t* const dv = static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
-                         first * p.dv.step + v0 + (g & ~1);
-#pragma unroll
-    for (int t = 0; t < 8; ++t) {
-      const float2 upper = neighbours(Y[t][0], Y[t][1]), lower = neighbours(Y[t][2], Y[t][3]);
-      const int i = t * 8 + 2 * c + (g & 1);
-      if (i >= count) continue;
-      *reinterpret_cast<uint32_t*>(dv + i * p.dv.step) = pack(upper.x, upper.y);
-      *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + 8) = pack(lower.x, lower.y);
-    }
+    send_wait<1>();
+    meet_group();
+    put_columns(Y, out);
+    wgmma::publish();
+    meet_group();
+    send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
+                  first * p.dv.step + v0 - own % 64,
+              p.dv.step, out, threadIdx.x % 128, count);
+    send_commit();
     wgmma::wait<0>();
     wgmma::hold(G);
     __syncthreads();
   }
   copy_wait<0>();
+  send_wait<0>();
   if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + head * p.K * p.V, p.K, p.V, v0 + g);
 #endif
 }
@@ -183,8 +198,7 @@ __global__ void __launch_bounds__(256, 1)
 template <int KT, int kRows, bool kSplit>
 void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
                    cudaStream_t stream) {
-  const int columns = p.V % 128 == 0 ? 128 : 64,
-            bytes = 2 * Layout<KT, kRows, kSplit>::bytes(columns);
+  const int columns = p.V % 128 == 0 ? 128 : 64, bytes = Layout<KT, kRows, kSplit>::all(columns);
   auto* kernel = hopper_back<KT, kRows, kSplit>;
   allow_shared(kernel, bytes);
   kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / columns)), columns * 2, bytes, stream>>>(

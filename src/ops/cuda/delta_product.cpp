@@ -61,6 +61,9 @@ struct Inputs {
   void fill(kernels::DeltaProductInputs& p, int64_t V, double scale) const {
     p.type = type_of(k);
     p.B = k.size(0), p.T = k.size(1), p.N = k.size(2), p.H = k.size(3), p.K = k.size(4), p.V = V;
+    check(p.T * p.N < (int64_t(1) << 31),
+          "[delta_product] the GPU kernels follow up to 2^31 updates,", " got T = ", p.T,
+          " and N = ", p.N);
     p.S = cu_seqlens.defined() ? cu_seqlens.size(0) - 1 : p.B;
     p.scale = scale;
     if (q.defined()) p.q = rows(q);
