@@ -1,13 +1,12 @@
-#include <c10/cuda/CUDACachingAllocator.h>
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "bench/cuda/problem.h"
 
 // The delta product on the GPU, one JSON line per shape and precision: errors against the float32
-// recurrence first, then median milliseconds, forward alone and with backward. `floor` counts the
-// bytes of inputs and outputs once, at the copy bandwidth measured here.
+// recurrence first, then median milliseconds, forward alone and with backward, as called and as a
+// recorded graph, which leaves the host out. `floor` counts the bytes of inputs and outputs once,
+// at the copy bandwidth measured here.
 namespace lrnn::bench {
 namespace {
 
@@ -51,13 +50,14 @@ void run(const Problem& p, const std::vector<std::string>& precisions, double ba
       line["error"] = errors;
     }
     torch::NoGradGuard no_grad;
-    const double forward = time_of([&] { ops::delta_product(in); });
-    const double both = time_of(
-        [&] {
-          torch::AutoGradMode on(true);
-          with_gradients(in, d_o, {});
-        },
-        15);
+    const auto once = [&] { ops::delta_product(in); };
+    const auto twice = [&] {
+      torch::AutoGradMode on(true);
+      with_gradients(in, d_o, {});
+    };
+    const double forward = time_of(once), both = time_of(twice, 15);
+    line["forward_graph_ms"] = graph_time_of(once),
+    line["both_graph_ms"] = graph_time_of(twice, 15);
     line["forward_ms"] = forward, line["both_ms"] = both;
     const double floor = forward_bytes(p) / bandwidth / 1e6;
     line["floor_ms"] = floor, line["of_floor"] = floor / forward;

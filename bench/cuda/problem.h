@@ -1,4 +1,6 @@
 #pragma once
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -66,6 +68,32 @@ template <class F> double time_of(F&& f, int repeats = 30) {
     cudaEventRecord(begin);
     f();
     cudaEventRecord(end);
+    cudaEventSynchronize(end);
+    float ms = 0;
+    cudaEventElapsedTime(&ms, begin, end);
+    if (i >= 5) all.push_back(ms);
+  }
+  cudaEventDestroy(begin), cudaEventDestroy(end);
+  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
+  return all[all.size() / 2];
+}
+
+// The same without the host: the work is recorded once and replayed.
+template <class F> double graph_time_of(F&& f, int repeats = 30) {
+  const auto stream = c10::cuda::getStreamFromPool();
+  const c10::cuda::CUDAStreamGuard guard(stream);
+  for (int i = 0; i < 3; ++i) f();
+  at::cuda::CUDAGraph graph;
+  graph.capture_begin();
+  f();
+  graph.capture_end();
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin), cudaEventCreate(&end);
+  std::vector<float> all;
+  for (int i = 0; i < repeats + 5; ++i) {
+    cudaEventRecord(begin, stream);
+    graph.replay();
+    cudaEventRecord(end, stream);
     cudaEventSynchronize(end);
     float ms = 0;
     cudaEventElapsedTime(&ms, begin, end);

@@ -12,8 +12,8 @@ using Square = float[kChunk][kStride];
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kSmallestBeta = 0x1p-60f;
 
-// A float32 operand as three bfloat16 ones, and products of such to float32 precision: two parts
-// would leave 1e-4 in the inverse when keys are nearly equal.
+// A float32 operand as three bfloat16 ones. Products of all three are good to float32; of two, to
+// 1e-4 in the inverse when keys are nearly equal, which is enough where it is then rounded.
 struct Left {
   uint32_t part[3][4];
 };
@@ -25,9 +25,10 @@ __device__ __forceinline__ void split(float x, float y, uint32_t& a, uint32_t& b
   x -= low_of(a), y -= high_of(a);
   b = pack(x, y), c = rest(x, y, b);
 }
+template <int kParts>
 __device__ __forceinline__ void mma_split(float (&c)[4], const Left& a, const Right& b) {
 #pragma unroll
-  for (int sum = 2; sum >= 0; --sum)  // the small ones first
+  for (int sum = kParts - 1; sum >= 0; --sum)  // the small ones first
 #pragma unroll
     for (int i = 0; i <= sum; ++i) mma(c, a.part[i], b.part[sum - i][0], b.part[sum - i][1]);
 }
@@ -60,13 +61,14 @@ __device__ __forceinline__ Right right_of(const float* M) {
 // From the inverses of two diagonal blocks of n rows at o to that of both: the block below the
 // diagonal is -T11 (L10 T00). A warp takes 16 of its columns and 16 of its rows. L10 T00 is made
 // transposed, because its accumulators then are right operands.
-template <int n> __device__ void merge(Square& T, const Square& L, int o, int row0, int column0) {
+template <int n, int kParts>
+__device__ void merge(Square& T, const Square& L, int o, int row0, int column0) {
   float M[n / 8][4] = {}, out[2][4] = {};
 #pragma unroll
   for (int k = 0; k < n; k += 16) {
     const Left a = left_of<true>(&T[o + k][o + column0]);
 #pragma unroll
-    for (int t = 0; t < n / 8; ++t) mma_split(M[t], a, right_of(&L[o + n + t * 8][o + k]));
+    for (int t = 0; t < n / 8; ++t) mma_split<kParts>(M[t], a, right_of(&L[o + n + t * 8][o + k]));
   }
 #pragma unroll
   for (int k = 0; k < n; k += 16) {
@@ -76,7 +78,7 @@ template <int n> __device__ void merge(Square& T, const Square& L, int o, int ro
       Right b;
       split(M[k / 8][2 * t], M[k / 8][2 * t + 1], b.part[0][0], b.part[1][0], b.part[2][0]);
       split(M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1], b.part[0][1], b.part[1][1], b.part[2][1]);
-      mma_split(out[t], a, b);
+      mma_split<kParts>(out[t], a, b);
     }
   }
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
@@ -87,7 +89,7 @@ template <int n> __device__ void merge(Square& T, const Square& L, int o, int ro
       T[o + n + row0 + g + u / 2 * 8][o + column0 + t * 8 + c + u % 2] = -out[t][u];
 }
 
-__device__ void invert(Square& T, const Square& L) {
+template <int kParts> __device__ void invert(Square& T, const Square& L) {
   const int warp = threadIdx.x / 32;
   if (threadIdx.x < kChunk) {
     const int o = threadIdx.x / 16 * 16, c = threadIdx.x % 16;
@@ -102,9 +104,9 @@ __device__ void invert(Square& T, const Square& L) {
     }
   }
   __syncthreads();
-  if (warp < 2) merge<16>(T, L, warp * 32, 0, 0);
+  if (warp < 2) merge<16, kParts>(T, L, warp * 32, 0, 0);
   __syncthreads();
-  merge<32>(T, L, 0, warp / 2 * 16, warp % 2 * 16);
+  merge<32, kParts>(T, L, 0, warp / 2 * 16, warp % 2 * 16);
   __syncthreads();
 }
 
@@ -166,14 +168,26 @@ __device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint
   }
 }
 
+// T takes the place of the keys when they are done, L that of the queries; but with a gate L holds
+// the decays while the queries are read.
+template <int KT> struct Room {
+  static constexpr int kSquare = int(sizeof(Square)), kKeys = kChunk * row_bytes(KT);
+  int q = kKeys > kSquare ? kKeys : kSquare, L, bytes;
+  __host__ __device__ Room(int rows, bool gate) {
+    const int queries = rows * row_bytes(KT), both = queries > kSquare ? queries : kSquare;
+    L = gate ? q + queries : q;
+    bytes = gate ? L + kSquare : q + both;
+  }
+};
+
 template <int KT>
 __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ float vectors[4][kChunk], gate[kChunk];
-  auto& L = *reinterpret_cast<Square*>(memory);
-  unsigned char* const keys = memory + sizeof(Square);
-  auto& T = *reinterpret_cast<Square*>(keys);  // takes the place of the keys when they are done
-  const uint32_t k_at = shared_address(keys), q_at = k_at + kChunk * row_bytes(KT);
+  const Room<KT> room(w.P ? w.rows : 0, p.log_gate);
+  auto& T = *reinterpret_cast<Square*>(memory);
+  auto& L = *reinterpret_cast<Square*>(memory + room.L);
+  const uint32_t k_at = shared_address(memory), q_at = k_at + room.q;
   const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const Slot at = slot_of(p, slot, kChunk);
   if (at.count == 0) return;
@@ -204,34 +218,41 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
     uint16_t* const P = w.P + (slot * p.H + h) * w.rows * kChunk;
     uint16_t* const P_rest = w.P_rest + (w.split ? (slot * p.H + h) * w.rows * kChunk : 0);
 #pragma unroll
-    for (int t = 0; t < 8; ++t)
+    for (int half = 0; half < 2; ++half) {
+      const int r = read0 + g + 8 * half, last = r < queries.rows ? int(queries.at(r)) : -1;
+      const float scale = float(p.scale);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int r = read0 + g + 8 * half, j = t * 8 + 2 * c;
-        const int64_t last = r < queries.rows ? queries.at(r) : -1;
-        float x[2];
-#pragma unroll
-        for (int u = 0; u < 2; ++u)
-          x[u] = j + u <= last
-                     ? float(p.scale) * (p.log_gate ? L[last][j + u] : 1.f) * acc[t][2 * half + u]
-                     : 0.f;
-        const uint32_t packed = pack(x[0], x[1]);
+      for (int t = 0; t < 8; ++t) {
+        const int j = t * 8 + 2 * c;
+        float x = j <= last ? scale * acc[t][2 * half] : 0.f;
+        float y = j + 1 <= last ? scale * acc[t][2 * half + 1] : 0.f;
+        if (p.log_gate && j <= last) x *= L[last][j];
+        if (p.log_gate && j + 1 <= last) y *= L[last][j + 1];
+        const uint32_t packed = pack(x, y);
         *reinterpret_cast<uint32_t*>(P + r * kChunk + j) = packed;
-        if (w.split)
-          *reinterpret_cast<uint32_t*>(P_rest + r * kChunk + j) = rest(x[0], x[1], packed);
+        if (w.split) *reinterpret_cast<uint32_t*>(P_rest + r * kChunk + j) = rest(x, y, packed);
       }
+    }
   }
   products<KT>(acc, k_at + row0 * row_bytes(KT), k_at, row0 + 15);
   __syncthreads();  // the decays in L are read, and the keys
 #pragma unroll
-  for (int t = 0; t < 8; ++t)
+  for (int half = 0; half < 2; ++half) {
+    const int i = row0 + g + 8 * half;
+    const float beta = vectors[kBeta][i];
 #pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int i = row0 + g + 8 * (u / 2), j = t * 8 + 2 * c + u % 2;
-      L[i][j] = j < i ? vectors[kBeta][i] * (p.log_gate ? L[i][j] : 1.f) * acc[t][u] : 0.f;
+    for (int t = 0; t < 8; ++t) {
+      const int j = t * 8 + 2 * c;
+      float2& to = *reinterpret_cast<float2*>(&L[i][j]);
+      float x = j < i ? beta * acc[t][2 * half] : 0.f;
+      float y = j + 1 < i ? beta * acc[t][2 * half + 1] : 0.f;
+      if (p.log_gate && j < i) x *= to.x;
+      if (p.log_gate && j + 1 < i) y *= to.y;
+      to = make_float2(x, y);
     }
+  }
   __syncthreads();
-  invert(T, L);
+  w.split ? invert<3>(T, L) : invert<2>(T, L);
 
   uint16_t* const to = w.T + (slot * p.H + h) * kChunk * kChunk;
   uint16_t* const to_rest = w.T_rest + (w.split ? (slot * p.H + h) * kChunk * kChunk : 0);
@@ -255,9 +276,7 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  const int tiles = (kChunk + (w.P ? w.rows : 0)) * row_bytes(KT);
-  const int bytes =
-      int(sizeof(Square)) + (tiles > int(sizeof(Square)) ? tiles : int(sizeof(Square)));
+  const int bytes = Room<KT>(w.P ? w.rows : 0, p.log_gate).bytes;
   allow_shared(prepare<KT>, bytes);
   prepare<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");

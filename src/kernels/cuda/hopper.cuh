@@ -14,30 +14,26 @@ namespace lrnn::kernels::cuda {
 
 constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 values
 
-// Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros.
+// Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros. The threads
+// pass over the rows a multiple of eight at a time, so each keeps its place in the swizzle.
 template <int kColumns, int kRows>
 __device__ __forceinline__ void fetch_tiles(uint32_t to, const uint16_t* from, int64_t step,
                                             int inside, int columns) {
   constexpr int kPieces = kColumns / 8;
-  for (int at = threadIdx.x; at < kRows * kPieces; at += blockDim.x) {
-    const int i = at / kPieces, piece = at % kPieces;
-    const bool ok = i < inside && piece * 8 < columns;
-    copy_async(to + piece / 8 * kRows * 128 + i * 128 + ((piece ^ i) & 7) * 16,
-               ok ? from + i * step + piece * 8 : from, ok);
+  const int piece = threadIdx.x % kPieces, first = threadIdx.x / kPieces;
+  const int pass = blockDim.x / kPieces;
+  const int64_t stride = step * pass;
+  from += first * step + piece * 8;
+  to += piece / 8 * kRows * 128 + first * 128 + ((piece ^ first) & 7) * 16;
+  if (piece * 8 >= columns) inside = 0;
+#pragma unroll 4
+  for (int i = first; i < kRows; i += pass) {
+    copy_async(to, from, i < inside);
+    to += pass * 128, from += stride;
   }
 }
 template <int kRows> __device__ __forceinline__ void fetch_tile(uint32_t to, const uint16_t* from) {
-  for (int at = threadIdx.x; at < kRows * 8; at += blockDim.x)
-    copy_async(to + at / 8 * 128 + ((at ^ at / 8) & 7) * 16, from + at * 8);
-}
-
-// Held in place: zeros set between two products would make the compiler wait for the first.
-template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) x[t][u] = 0;
-  wgmma::hold(x);
+  fetch_tiles<64, kRows>(to, from, 64, kRows, 64);
 }
 
 // Columns 8t+2c, +1 of every tile times those of a vector.
@@ -50,20 +46,31 @@ __device__ __forceinline__ void scale_columns(float (&x)[kTiles][4], const float
   }
 }
 
-// acc += A B for all k; the tiles of B follow each other, 64 values of k in each.
-template <int kSteps, int kBTiles, int kOut>
+// acc += A B for all k, or acc = A B for kFirst; the tiles of B follow each other, 64 values of k
+// in each.
+template <bool kFirst, int kBTiles, int kSteps, int kOut>
 __device__ __forceinline__ void times_rows(float (&acc)[kOut][4], const uint32_t (&a)[kSteps][4],
                                            uint32_t b) {
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k)
-    wgmma::multiply<false>(acc, a[k], wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2);
+  for (int k = 0; k < kSteps; ++k) {
+    const uint64_t at = wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2;
+    if (kFirst && k == 0)
+      wgmma::multiply<false, true>(acc, a[k], at);
+    else
+      wgmma::multiply<false, false>(acc, a[k], at);
+  }
 }
-template <int kSteps, int kOut>
+template <bool kFirst, int kSteps, int kOut>
 __device__ __forceinline__ void times_columns(float (&acc)[kOut][4], const uint32_t (&a)[kSteps][4],
                                               uint32_t b, uint32_t wide) {
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k)
-    wgmma::multiply<true>(acc, a[k], wgmma::rows_as_k(b + k * 16 * 128, wide));
+  for (int k = 0; k < kSteps; ++k) {
+    const uint64_t at = wgmma::rows_as_k(b + k * 16 * 128, wide);
+    if (kFirst && k == 0)
+      wgmma::multiply<true, true>(acc, a[k], at);
+    else
+      wgmma::multiply<true, false>(acc, a[k], at);
+  }
 }
 
 template <bool kSplit, int kSteps>

@@ -85,16 +85,15 @@ __global__ void __launch_bounds__(256, 1)
 
     float R[8][4], O[kRows / 8][4], D[8][4];
     uint32_t a[kSteps][4], a_rest[kSteps][4];
-    clear(R), clear(O);
     as_operands<kSplit>(a, a_rest, S);
     wgmma::fence();
-    times_rows<kSteps, kTileBytes>(R, a, stage + L::k);
-    if constexpr (kSplit) times_rows<kSteps, kTileBytes>(R, a_rest, stage + L::k);
+    times_rows<true, kTileBytes>(R, a, stage + L::k);
+    if constexpr (kSplit) times_rows<false, kTileBytes>(R, a_rest, stage + L::k);
     wgmma::commit();
     // Without queries this multiplies what happens to lie there and nobody looks at O: a branch
     // between the products would make the compiler wait for them.
-    times_rows<kSteps, kRows * 128>(O, a, stage + L::q);
-    if constexpr (kSplit) times_rows<kSteps, kRows * 128>(O, a_rest, stage + L::q);
+    times_rows<true, kRows * 128>(O, a, stage + L::q);
+    if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_rest, stage + L::q);
     wgmma::commit();
     if (p.states) {
       if constexpr (kSplit) {
@@ -131,26 +130,27 @@ __global__ void __launch_bounds__(256, 1)
       }
     }
     as_operands<kSplit>(r, r_rest, R);
-    clear(D);
     wgmma::fence();
-    times_rows<4, kTileBytes>(D, r, stage + L::T);
+    times_rows<true, kTileBytes>(D, r, stage + L::T);
     if constexpr (kSplit) {
-      times_rows<4, kTileBytes>(D, r_rest, stage + L::T);
-      times_rows<4, kTileBytes>(D, r, stage + L::T_rest);
+      times_rows<false, kTileBytes>(D, r_rest, stage + L::T);
+      times_rows<false, kTileBytes>(D, r, stage + L::T_rest);
     }
     wgmma::commit();
-    const float decay = vectors[kBefore * kChunk + kChunk - 1];
+    if (p.log_gate) {
+      const float decay = vectors[kBefore * kChunk + kChunk - 1];
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t)
+      for (int t = 0; t < kTiles; ++t)
 #pragma unroll
-      for (int u = 0; u < 4; ++u) S[t][u] *= decay;
+        for (int u = 0; u < 4; ++u) S[t][u] *= decay;
+    }
     wgmma::wait<0>();
     wgmma::hold(D), wgmma::hold(O);
 
     uint32_t d[4][4], d_rest[4][4], e[4][4], e_rest[4][4];
     as_operands<kSplit>(d, d_rest, D);
     scale_columns(O, vectors + kRead * kChunk);
-    {
+    if (p.log_gate) {
       float after[8][4];
 #pragma unroll
       for (int t = 0; t < 8; ++t)
@@ -158,16 +158,24 @@ __global__ void __launch_bounds__(256, 1)
         for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
       scale_columns(after, vectors + kAfter * kChunk);
       as_operands<kSplit>(e, e_rest, after);
+    } else {
+#pragma unroll
+      for (int k = 0; k < 4; ++k)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) {
+          e[k][u] = d[k][u];
+          if constexpr (kSplit) e_rest[k][u] = d_rest[k][u];
+        }
     }
     wgmma::fence();
-    times_rows<4, kTileBytes>(O, d, stage + L::P);
+    times_rows<false, kTileBytes>(O, d, stage + L::P);
     if constexpr (kSplit) {
-      times_rows<4, kTileBytes>(O, d_rest, stage + L::P);
-      times_rows<4, kTileBytes>(O, d, stage + L::P_rest);
+      times_rows<false, kTileBytes>(O, d_rest, stage + L::P);
+      times_rows<false, kTileBytes>(O, d, stage + L::P_rest);
     }
     wgmma::commit();
-    times_columns(S, e, stage + L::k, kTileBytes);
-    if constexpr (kSplit) times_columns(S, e_rest, stage + L::k, kTileBytes);
+    times_columns<false>(S, e, stage + L::k, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(S, e_rest, stage + L::k, kTileBytes);
     wgmma::commit();
 
     if constexpr (kSplit)

@@ -2,8 +2,9 @@
 
 // The gradients of chunk_gradients.cu on Hopper's warp-group products, one block of two warp groups
 // for a chunk of a head:
-//   group 0   X = dO e^T and E = dV e^T, which both groups need, dbeta, and dQ = X K + dO S^T
-//   group 1   er = E K - dV S^T and src = e G^T + X^T Q + E^T K, which make dK
+//   group 0   X = dO e^T, which both groups need, and dQ = X K + dO S^T
+//   group 1   E = dV e^T and dbeta; er = E K - dV S^T and src = e G^T + X^T Q + E^T K, which make
+//   dK
 // The inputs of the next chunk come in while the second halves of these sums and the stores run.
 namespace lrnn::kernels::cuda {
 namespace {
@@ -64,15 +65,16 @@ template <int kTiles>
 __device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                             int columns) {
   for (int v = 0; v < columns; v += 16)
-    wgmma::multiply<false, false>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                                  wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8);
+    wgmma::multiply<false, false, false>(acc,
+                                         wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                         wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8);
 }
 template <int kTiles>
 __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                            int columns) {
   for (int v = 0; v < columns; v += 16)
-    wgmma::multiply<false, true>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                                 wgmma::rows_as_k(b + v * 128, columns * 128));
+    wgmma::multiply<false, true, false>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                        wgmma::rows_as_k(b + v * 128, columns * 128));
 }
 
 __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
@@ -202,57 +204,75 @@ template <int KT, int VT> struct Chunk {
   }
 };
 
+template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] = 0;
+  wgmma::hold(x);
+}
+
+// Row i of a C tile's pair of columns j, j+1: times beta (and `by`) up to column `last`, then
+// zeros.
+__device__ __forceinline__ void mask(float& x, float& y, float2 beta, float by, int j, int last,
+                                     const float* decay) {
+  x = j <= last ? by * beta.x * x : 0.f;
+  y = j + 1 <= last ? by * beta.y * y : 0.f;
+  if (!decay) return;
+  if (j <= last) x *= decay[j];
+  if (j + 1 <= last) y *= decay[j + 1];
+}
+
+// A matrix [64,64] in C tiles to a swizzled tile, and as left operands.
+__device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4],
+                                      unsigned char* tile, int i0) {
+  uint32_t unused[4][4];
+  as_operands<false>(a, unused, x);
+#pragma unroll
+  for (int t = 0; t < 8; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      *reinterpret_cast<uint32_t*>(tile + place_of(i0 + half * 8, t)) = a[t / 2][t % 2 * 2 + half];
+  wgmma::publish();
+}
+
 template <int KT, int VT, class Next>
 __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next) {
   const DeltaProductBackward& p = z.p;
-  const auto& at = z.at;
   const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 * 16 + lane / 4;
-  float X[8][4], E[8][4], dq[KT / 8][4], at_end = 0;
-  clear(X), clear(E), clear(dq);
+  float X[8][4], dq[KT / 8][4], at_end = 0;
+  clear(X), clear(dq);
   z.each_tile(
       [&] {
         over_values(X, z.base + z.layout.d_o, z.base + z.layout.e, VT);
-        over_values(E, z.base + z.layout.dv, z.base + z.layout.e, VT);
         over_state(dq, z.base + z.layout.d_o, z.base + z.layout.S, VT);
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
         wgmma::wait<0>();
-        wgmma::hold(X), wgmma::hold(E), wgmma::hold(dq);
+        wgmma::hold(X), wgmma::hold(dq);
       },
       next);
 
-  uint32_t x[4][4], unused[4][4];
+  uint32_t x[4][4];
+  const float by = float(p.scale);
 #pragma unroll
-  for (int t = 0; t < 8; ++t)
+  for (int half = 0; half < 2; ++half) {
+    const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
+    const float* const decay = p.log_gate && last >= 0 ? z.decay()[last] : nullptr;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int i = i0 + half * 8, j = t * 8 + 2 * c;
-      const int last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
-#pragma unroll
-      for (int u = 0; u < 2; ++u) {
-        const float beta = z.vector(kBeta)[j + u];
-        float &xe = X[t][2 * half + u], &ee = E[t][2 * half + u];
-        if (j + u == i && i < at.count)
-          static_cast<float*>(
-              p.dbeta)[((z.span.b * p.T + z.span.t0) * p.N + at.first + i) * p.H + z.h] = ee / beta;
-        xe = j + u <= last
-                 ? float(p.scale) * beta * xe * (p.log_gate ? z.decay()[last][j + u] : 1.f)
-                 : 0.f;
-        ee = j + u < i ? -beta * ee * (p.log_gate ? z.decay()[i][j + u] : 1.f) : 0.f;
-      }
-      *reinterpret_cast<uint32_t*>(z.memory + z.layout.X + place_of(i, t)) =
-          pack(X[t][2 * half], X[t][2 * half + 1]);
-      *reinterpret_cast<uint32_t*>(z.memory + z.layout.E + place_of(i, t)) =
-          pack(E[t][2 * half], E[t][2 * half + 1]);
+    for (int t = 0; t < 8; ++t) {
+      const int j = t * 8 + 2 * c;
+      const float2 beta = *reinterpret_cast<const float2*>(z.vector(kBeta) + j);
+      mask(X[t][2 * half], X[t][2 * half + 1], beta, by, j, last, decay);
     }
-  as_operands<false>(x, unused, X);
-  wgmma::publish();
+  }
+  share(X, x, z.memory + z.layout.X, i0);
   meet();
   scale_rows(dq, z.vector(kRead)[i0], z.vector(kRead)[i0 + 8]);
   wgmma::hold(dq);
   wgmma::fence();
-  times_columns(dq, x, z.k, kTileBytes);
+  times_columns<false>(dq, x, z.k, kTileBytes);
   wgmma::commit();
   wgmma::wait<0>();
   wgmma::hold(dq);
@@ -275,20 +295,41 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next) {
 template <int KT, int VT, class Next>
 __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   const DeltaProductBackward& p = z.p;
-  const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 % 4 * 16 + lane / 4;
-  float er[KT / 8][4], src[KT / 8][4], at_end = 0;
-  clear(er), clear(src);
+  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, warp = threadIdx.x / 32 % 4;
+  const int i0 = warp * 16 + g;
+  float E[8][4], er[KT / 8][4], src[KT / 8][4], at_end = 0;
+  clear(E), clear(er), clear(src);
   z.each_tile(
       [&] {
+        over_values(E, z.base + z.layout.dv, z.base + z.layout.e, VT);
         over_state(er, z.base + z.layout.dv, z.base + z.layout.S, VT);
         over_state(src, z.base + z.layout.e, z.base + z.layout.G, VT);
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
         wgmma::wait<0>();
-        wgmma::hold(er), wgmma::hold(src);
+        wgmma::hold(E), wgmma::hold(er), wgmma::hold(src);
       },
       next);
+
+  uint32_t e[4][4];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = i0 + half * 8;
+    const float* const decay = p.log_gate ? z.decay()[i] : nullptr;
+#pragma unroll
+    for (int t = 0; t < 8; ++t) {
+      const int j = t * 8 + 2 * c;
+      const float2 beta = *reinterpret_cast<const float2*>(z.vector(kBeta) + j);
+      // The diagonal lies in the warp's own two tiles.
+      if (t == 2 * warp + half && (g & ~1) == 2 * c && i < z.at.count)
+        static_cast<float*>(
+            p.dbeta)[((z.span.b * p.T + z.span.t0) * p.N + z.at.first + i) * p.H + z.h] =
+            g & 1 ? E[t][2 * half + 1] / beta.y : E[t][2 * half] / beta.x;
+      mask(E[t][2 * half], E[t][2 * half + 1], beta, -1.f, j, i - 1, decay);
+    }
+  }
+  share(E, e, z.memory + z.layout.E, i0);
   scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
   scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
@@ -299,15 +340,16 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   wgmma::hold(er), wgmma::hold(src);
   meet();  // X and E are there
   wgmma::fence();
+  times_columns<false>(er, e, z.k, kTileBytes);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const uint32_t rows = j * 16 * 128;
-    const uint64_t keys = wgmma::rows_as_k(z.k + rows, kTileBytes);
-    wgmma::multiply<false, true>(er, wgmma::rows_as_n(z.base + z.layout.E) + j * 2, keys);
-    wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.E + rows, kTileBytes),
-                                keys);
-    wgmma::multiply<true, true>(src, wgmma::rows_as_k(z.base + z.layout.X + rows, kTileBytes),
-                                wgmma::rows_as_k(z.q + rows, kTileBytes));
+    wgmma::multiply<true, true, false>(src,
+                                       wgmma::rows_as_k(z.base + z.layout.E + rows, kTileBytes),
+                                       wgmma::rows_as_k(z.k + rows, kTileBytes));
+    wgmma::multiply<true, true, false>(src,
+                                       wgmma::rows_as_k(z.base + z.layout.X + rows, kTileBytes),
+                                       wgmma::rows_as_k(z.q + rows, kTileBytes));
   }
   wgmma::commit();
   wgmma::wait<0>();

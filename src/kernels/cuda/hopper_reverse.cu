@@ -87,7 +87,6 @@ __global__ void __launch_bounds__(256, 1)
     // dD = diag(r) K G' + P^T dO, and G += (scale a Q)^T dO.
     float dD[8][4];
     uint32_t a[kSteps][4], a_rest[kSteps][4], o[kReads][4], read[kReads][4], read_rest[kReads][4];
-    clear(dD);
     as_operands<kSplit>(a, a_rest, G);
     const uint32_t do_at = stage + L::d_o + lane_direct(row_bytes(columns)) + own * 2;
 #pragma unroll
@@ -102,25 +101,27 @@ __global__ void __launch_bounds__(256, 1)
                               y.y * high_of(o[k][3])};
       as_operand<kSplit>(read[k], read_rest[k], left, right);
     }
-    const float decay = vectors[kBefore * kChunk + kChunk - 1];
+    if (p.log_gate) {
+      const float decay = vectors[kBefore * kChunk + kChunk - 1];
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t)
+      for (int t = 0; t < kTiles; ++t)
 #pragma unroll
-      for (int u = 0; u < 4; ++u) G[t][u] *= decay;
+        for (int u = 0; u < 4; ++u) G[t][u] *= decay;
+    }
     wgmma::fence();
-    times_rows<kSteps, kTileBytes>(dD, a, stage + L::k);
+    times_rows<true, kTileBytes>(dD, a, stage + L::k);
     if constexpr (kSplit) {  // too few registers for a second accumulator
-      times_rows<kSteps, kTileBytes>(dD, a_rest, stage + L::k);
+      times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
       wgmma::commit();
       wgmma::wait<0>();
       wgmma::hold(dD);
-      scale_columns(dD, vectors + kAfter * kChunk);
+      if (p.log_gate) scale_columns(dD, vectors + kAfter * kChunk);
       wgmma::fence();
-      times_columns(dD, o, stage + L::P, kTileBytes);
-      times_columns(dD, o, stage + L::P_rest, kTileBytes);
+      times_columns<false>(dD, o, stage + L::P, kTileBytes);
+      times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
       wgmma::commit();
-      times_columns(G, read, stage + L::q, kRows * 128);
-      times_columns(G, read_rest, stage + L::q, kRows * 128);
+      times_columns<false>(G, read, stage + L::q, kRows * 128);
+      times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
       wgmma::commit();
       send_wait<1>();
       __syncwarp();
@@ -130,11 +131,9 @@ __global__ void __launch_bounds__(256, 1)
       wgmma::hold(dD);
     } else {
       float from_o[8][4];
-      clear(from_o);
-      wgmma::fence();
-      times_columns(from_o, o, stage + L::P, kTileBytes);
+      times_columns<true>(from_o, o, stage + L::P, kTileBytes);
       wgmma::commit();
-      times_columns(G, read, stage + L::q, kRows * 128);
+      times_columns<false>(G, read, stage + L::q, kRows * 128);
       wgmma::commit();
       send_wait<1>();
       __syncwarp();
@@ -142,7 +141,7 @@ __global__ void __launch_bounds__(256, 1)
       send_commit();
       wgmma::wait<1>();
       wgmma::hold(dD), wgmma::hold(from_o);
-      scale_columns(dD, vectors + kAfter * kChunk);
+      if (p.log_gate) scale_columns(dD, vectors + kAfter * kChunk);
 #pragma unroll
       for (int t = 0; t < 8; ++t)
 #pragma unroll
@@ -151,12 +150,11 @@ __global__ void __launch_bounds__(256, 1)
     float Y[8][4];
     uint32_t d[4][4], d_rest[4][4];
     as_operands<kSplit>(d, d_rest, dD);
-    clear(Y);
     wgmma::fence();
-    times_columns(Y, d, stage + L::T, kTileBytes);
+    times_columns<true>(Y, d, stage + L::T, kTileBytes);
     if constexpr (kSplit) {
-      times_columns(Y, d_rest, stage + L::T, kTileBytes);
-      times_columns(Y, d, stage + L::T_rest, kTileBytes);
+      times_columns<false>(Y, d_rest, stage + L::T, kTileBytes);
+      times_columns<false>(Y, d, stage + L::T_rest, kTileBytes);
     }
     wgmma::commit();
     wgmma::wait<0>();
@@ -169,12 +167,12 @@ __global__ void __launch_bounds__(256, 1)
       for (int t = 0; t < 8; ++t)
 #pragma unroll
         for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
-      scale_columns(erased, vectors + kBefore * kChunk);
+      if (p.log_gate) scale_columns(erased, vectors + kBefore * kChunk);
       as_operands<kSplit>(d, d_rest, erased);
     }
     wgmma::fence();
-    times_columns(G, d, stage + L::k, kTileBytes);
-    if constexpr (kSplit) times_columns(G, d_rest, stage + L::k, kTileBytes);
+    times_columns<false>(G, d, stage + L::k, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(G, d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
     send_wait<1>();
     meet_group();
