@@ -98,6 +98,18 @@ __device__ inline Slot slot_of(const DeltaProductInputs& p, int64_t slot, int64_
   return {s, first, left <= 0 ? 0 : int(min(left, chunk))};
 }
 
+// The same for a type known when compiling, free of branches: loads in a branch wait for each
+// other.
+struct Bf16 {
+  uint16_t bits;
+};
+template <class R, class Io> __device__ __forceinline__ R load(const void* data, int64_t at) {
+  return R(static_cast<const Io*>(data)[at]);
+}
+template <> __device__ __forceinline__ float load<float, Bf16>(const void* data, int64_t at) {
+  return __uint_as_float(uint32_t(static_cast<const Bf16*>(data)[at].bits) << 16);
+}
+
 // Four values at once; `from` lies on 16 bytes.
 __device__ __forceinline__ void load_four(const float* from, float (&x)[4]) {
   const float4 v = *reinterpret_cast<const float4*>(from);
@@ -117,8 +129,7 @@ __device__ __forceinline__ void copy_each(int n, From&& from, To&& to) {
     R x[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const int i = first + u * blockDim.x;
-      x[u] = i < n ? from(i) : R(0);
+      x[u] = from(min(first + u * int(blockDim.x), n - 1));
     }
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {

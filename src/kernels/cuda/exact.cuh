@@ -26,9 +26,10 @@ template <class R, int kHeight> struct Stage {
 };
 
 // Micro-steps first .. first+count-1 of the sequence. `v` and `o` are read or written by column.
-template <class R, int kHeight>
-__device__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p, const Rows& v,
-                     const Rows& o, Span span, int64_t h, int64_t first, int count) {
+template <class Io, class R, int kHeight>
+__device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p,
+                                     const Rows& v, const Rows& o, Span span, int64_t h,
+                                     int64_t first, int count) {
   const int tid = threadIdx.x;
   if (tid < count) {
     const uint32_t m = uint32_t(first) + tid, N = uint32_t(p.N), t = m / N, j = m - t * N;
@@ -43,48 +44,48 @@ __device__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p, cons
         p.log_gate && j == 0 ? exp_of(static_cast<const R*>(p.log_gate)[token * p.H + h]) : R(1);
   }
   __syncthreads();
+  // Rows shorter than the column are read again at their end, and then not used.
   const int height = int(p.K);
-  copy_each<R>(
-      count * kHeight,
-      [&](int at) {
-        const int i = at / kHeight, r = at % kHeight;
-        return r < height ? load_as<R>(p.type, p.k.data, stage.k_at[i] + r) : R(0);
-      },
-      [&](int at, R x) { stage.k[at / kHeight][at % kHeight] = x; });
-  if (!p.q.data) return;
-  copy_each<R>(
-      count * kHeight,
-      [&](int at) {
-        const int i = at / kHeight, r = at % kHeight;
-        return r < height && stage.ends[i] ? load_as<R>(p.type, p.q.data, stage.q_at[i] + r) : R(0);
-      },
-      [&](int at, R x) { stage.q[at / kHeight][at % kHeight] = x; });
+  const auto rows = [&](const Rows& x, const int64_t(&row_at)[kStage], R(&to)[kStage][kHeight]) {
+    copy_each<R>(
+        count * kHeight,
+        [&](int at) {
+          return load<R, Io>(x.data, row_at[at / kHeight] + min(at % kHeight, height - 1));
+        },
+        [&](int at, R value) {
+          to[at / kHeight][at % kHeight] = at % kHeight < height ? value : R(0);
+        });
+  };
+  rows(p.k, stage.k_at, stage.k);
+  if (p.q.data) rows(p.q, stage.q_at, stage.q);
 }
 
-// S^T x, for the whole column.
-template <class R, int kRows, int kLanes>
-__device__ __forceinline__ R dot(const R (&S)[kRows], const R* x, int lane) {
-  R sum[4] = {0, 0, 0, 0};
+// This lane's part of a row in shared memory.
+template <int kLanes, class R, int kRows>
+__device__ __forceinline__ void read_row(R (&x)[kRows], const R* row, int lane) {
 #pragma unroll
   for (int r = 0; r < kRows; r += 4) {
     R four[4];
-    load_four(x + Column<kRows, kLanes>::row(r, lane), four);
+    load_four(row + Column<kRows, kLanes>::row(r, lane), four);
 #pragma unroll
-    for (int u = 0; u < 4; ++u) sum[u] += S[r + u] * four[u];
+    for (int u = 0; u < 4; ++u) x[r + u] = four[u];
   }
+}
+
+// S^T x, for the whole column.
+template <int kLanes, class R, int kRows>
+__device__ __forceinline__ R dot(const R (&S)[kRows], const R (&x)[kRows]) {
+  R sum[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) sum[r % 4] += S[r] * x[r];
   return sum_lanes<kLanes>((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 // S += x y.
-template <class R, int kRows, int kLanes>
-__device__ __forceinline__ void add(R (&S)[kRows], const R* x, R y, int lane) {
+template <class R, int kRows>
+__device__ __forceinline__ void add(R (&S)[kRows], const R (&x)[kRows], R y) {
 #pragma unroll
-  for (int r = 0; r < kRows; r += 4) {
-    R four[4];
-    load_four(x + Column<kRows, kLanes>::row(r, lane), four);
-#pragma unroll
-    for (int u = 0; u < 4; ++u) S[r + u] += four[u] * y;
-  }
+  for (int r = 0; r < kRows; ++r) S[r] += x[r] * y;
 }
 
 template <class R, int kRows, int kLanes>
@@ -107,17 +108,19 @@ __device__ __forceinline__ void write_column(const R (&S)[kRows], R* to, int64_t
   }
 }
 
-// Calls f.template operator()<R, kRows, kLanes>() for the smallest column that holds K rows.
+// Calls f.template operator()<Io, R, kRows, kLanes>() for the smallest column that holds K rows.
 template <class F> void with_column(Type type, int64_t K, F&& f) {
   const int64_t most = type == Type::kFloat64 ? 512 : 1024;  // two stages of rows in shared memory
   check(K <= most, "[delta_product] the GPU kernels hold up to ", most, " key channels, got ", K);
-  if (type == Type::kFloat64) return f.template operator()<double, 16, 32>();
-  if (K <= 16) return f.template operator()<float, 16, 1>();
-  if (K <= 32) return f.template operator()<float, 32, 1>();
-  if (K <= 64) return f.template operator()<float, 32, 2>();
-  if (K <= 128) return f.template operator()<float, 32, 4>();
-  if (K <= 256) return f.template operator()<float, 32, 8>();
-  return f.template operator()<float, 32, 32>();
+  if (type == Type::kFloat64) return f.template operator()<double, double, 16, 32>();
+  const auto with = [&]<class Io>() {
+    if (K <= 32) return f.template operator()<Io, float, 32, 1>();
+    if (K <= 64) return f.template operator()<Io, float, 32, 2>();
+    if (K <= 128) return f.template operator()<Io, float, 32, 4>();
+    if (K <= 256) return f.template operator()<Io, float, 32, 8>();
+    return f.template operator()<Io, float, 32, 32>();
+  };
+  type == Type::kFloat32 ? with.template operator()<float>() : with.template operator()<Bf16>();
 }
 
 struct Grid {

@@ -62,20 +62,20 @@ __device__ void fill_vectors(Tiles<R>& t, const DeltaProductInputs& p, Span span
 }
 
 // A tile of k and q, zero outside.
-template <class R>
-__device__ void fill_keys(Tiles<R>& t, const DeltaProductInputs& p, int64_t b, int64_t h, int count,
-                          int64_t k0) {
+template <class Io, class R>
+__device__ __forceinline__ void fill_keys(Tiles<R>& t, const DeltaProductInputs& p, int64_t b,
+                                          int64_t h, int count, int64_t k0) {
   constexpr int kOwn = kTile * kTile / kThreads;
   R k[kOwn], q[kOwn];
 #pragma unroll
   for (int n = 0; n < kOwn; ++n) {
     const int i = (threadIdx.x + n * kThreads) / kTile, c = threadIdx.x % kTile;
-    const bool inside = i < count && k0 + c < p.K;
-    k[n] = q[n] = R(0);
-    if (inside)
-      k[n] = load_as<R>(p.type, p.k.data, row_at(p.k, b, t.token[i], t.step[i], h) + k0 + c);
-    if (inside && t.ends[i])
-      q[n] = load_as<R>(p.type, p.q.data, row_at(p.q, b, t.token[i], 0, h) + k0 + c);
+    const int row = min(i, count - 1);
+    const int64_t from = min(k0 + c, p.K - 1);
+    k[n] = load<R, Io>(p.k.data, row_at(p.k, b, t.token[row], t.step[row], h) + from);
+    q[n] = p.q.data ? load<R, Io>(p.q.data, row_at(p.q, b, t.token[row], 0, h) + from) : R(0);
+    if (i >= count || k0 + c >= p.K) k[n] = 0;
+    if (i >= count || k0 + c >= p.K || !t.ends[i]) q[n] = 0;
   }
 #pragma unroll
   for (int n = 0; n < kOwn; ++n) {
@@ -84,7 +84,7 @@ __device__ void fill_keys(Tiles<R>& t, const DeltaProductInputs& p, int64_t b, i
   }
 }
 
-template <class R>
+template <class Io, class R>
 __global__ void __launch_bounds__(kThreads)
     sum_gradients(DeltaProductBackward p, int chunk, const R* y_all, const R* dstates, int width) {
   extern __shared__ __align__(16) unsigned char memory[];
@@ -109,13 +109,13 @@ __global__ void __launch_bounds__(kThreads)
     R dbeta = 0;
     for (int c = lane; c < width; c += 32) {
       const bool inside = i < count && c < p.V;
-      const R e = inside ? error[i * p.V + c] : R(0),
-              w = inside ? y_all[error_at + i * p.V + c] : R(0);
+      const int row = min(i, count - 1), column = min(c, int(p.V) - 1);
+      R e = error[row * p.V + column], w = y_all[error_at + row * p.V + column], o = 0;
+      if (p.q.data) o = load<R, Io>(p.d_o.data, row_at(p.d_o, b, t.token[row], 0, h) + column);
+      if (!inside) e = w = 0;
       dbeta += w * e;
       y[i * width + c] = w, D[i * width + c] = t.beta[i] * e;
-      d_o[i * width + c] = inside && t.ends[i] ? load_as<R>(p.type, p.d_o.data,
-                                                            row_at(p.d_o, b, t.token[i], 0, h) + c)
-                                               : R(0);
+      d_o[i * width + c] = inside && t.ends[i] ? o : R(0);
     }
     dbeta = sum_lanes<32>(dbeta);
     if (lane == 0 && i < count)
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads)
   R slope[kOwn] = {}, both_ends = 0, at_end = 0;
   for (int64_t k0 = 0; k0 < p.K; k0 += kTile) {
     __syncthreads();
-    fill_keys(t, p, b, h, count, k0);
+    fill_keys<Io>(t, p, b, h, count, k0);
     R dq[kOwn] = {}, er[kOwn] = {}, src[kOwn] = {};
     for (int64_t v0 = 0; v0 < p.V; v0 += kTile) {
       __syncthreads();
@@ -219,14 +219,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class R>
+template <class Io, class R>
 void launch_gradients(const DeltaProductBackward& p, int chunk, const void* y, const void* dstates,
                       void* stream) {
   const int64_t blocks = chunk_slots(p, chunk) * p.H;
   if (blocks == 0) return;
   const size_t bytes = shared_bytes<R>(p.V, chunk);
-  allow_shared(sum_gradients<R>, bytes);
-  sum_gradients<R><<<unsigned(blocks), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(
+  allow_shared(sum_gradients<Io, R>, bytes);
+  sum_gradients<Io, R><<<unsigned(blocks), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(
       p, chunk, static_cast<const R*>(y), static_cast<const R*>(dstates), int(padded(p.V)));
   check_launch("delta_product");
 }
@@ -252,9 +252,11 @@ void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dst
   if (p.S * p.H == 0) return;
   exact_scan_backward(p, chunk, y, dstates, stream);
   if (p.type == Type::kFloat64)
-    launch_gradients<double>(p, chunk, y, dstates, stream);
+    launch_gradients<double, double>(p, chunk, y, dstates, stream);
+  else if (p.type == Type::kFloat32)
+    launch_gradients<float, float>(p, chunk, y, dstates, stream);
   else
-    launch_gradients<float>(p, chunk, y, dstates, stream);
+    launch_gradients<Bf16, float>(p, chunk, y, dstates, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

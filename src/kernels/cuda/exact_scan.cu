@@ -13,7 +13,7 @@ __device__ __forceinline__ void fill_column(R* to, int columns, int count, int l
 #pragma unroll
   for (int u = 0; u < kOwn; ++u) {
     const int i = u * kLanes + lane;
-    x[u] = i < count ? from(i) : R(0);
+    x[u] = from(min(i, max(count, 1) - 1));
   }
 #pragma unroll
   for (int u = 0; u < kOwn; ++u) {
@@ -22,7 +22,7 @@ __device__ __forceinline__ void fill_column(R* to, int columns, int count, int l
   }
 }
 
-template <class R, int kRows, int kLanes>
+template <class Io, class R, int kRows, int kLanes>
 __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int chunk) {
   using C = Column<kRows, kLanes>;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -48,9 +48,9 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
   for (int64_t first = 0; first < steps; first += kStage) {
     const int count = int(min(int64_t(kStage), steps - first));
     __syncthreads();
-    fill(stage, p, p.v, p.o, span, h, first, count);
+    fill<Io>(stage, p, p.v, p.o, span, h, first, count);
     fill_column<kLanes>(v_rows + column, columns, count, lane, [&](int i) {
-      return v < p.V ? load_as<R>(p.type, p.v.data, stage.v_at[i] + v) : R(0);
+      return load<R, Io>(p.v.data, stage.v_at[i] + min(v, p.V - 1));
     });
     __syncthreads();
     for (int i = 0; i < count; ++i) {
@@ -64,11 +64,14 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
 #pragma unroll
         for (int r = 0; r < kRows; ++r) S[r] *= a;
       }
-      const R e = v_rows[i * columns + column] - dot<R, kRows, kLanes>(S, stage.k[i], lane);
+      R k[kRows];
+      read_row<kLanes>(k, stage.k[i], lane);
+      const R e = v_rows[i * columns + column] - dot<kLanes>(S, k);
       if (p.error && writes) error[(first + i) * p.V] = e;
-      add<R, kRows, kLanes>(S, stage.k[i], stage.beta[i] * e, lane);
+      add(S, k, stage.beta[i] * e);
       if (p.q.data && stage.ends[i]) {
-        const R o = scale * dot<R, kRows, kLanes>(S, stage.q[i], lane);
+        read_row<kLanes>(k, stage.q[i], lane);
+        const R o = scale * dot<kLanes>(S, k);
         if (writes) store_as<R>(p.type, p.o.data, stage.o_at[i] + v, o);
       }
     }
@@ -79,7 +82,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
 
 // G is the gradient of the state. Leaves y = G^T k of every micro-step (the gradient of beta v) and
 // G at the end of every chunk for the kernel that sums up the rest.
-template <class R, int kRows, int kLanes>
+template <class Io, class R, int kRows, int kLanes>
 __global__ void __launch_bounds__(256)
     scan_backward(DeltaProductBackward p, int chunk, R* y_all, R* dstates) {
   using C = Column<kRows, kLanes>;
@@ -104,24 +107,29 @@ __global__ void __launch_bounds__(256)
     const int64_t first = max(int64_t(0), end - kStage);
     const int count = int(end - first);
     __syncthreads();
-    fill(stage, p, p.dv, p.d_o, span, h, first, count);
-    fill_column<kLanes>(do_rows + column, columns, p.q.data ? count : 0, lane, [&](int i) {
-      return v < p.V && stage.ends[i] ? load_as<R>(p.type, p.d_o.data, stage.o_at[i] + v) : R(0);
-    });
+    fill<Io>(stage, p, p.dv, p.d_o, span, h, first, count);
+    if (p.q.data)
+      fill_column<kLanes>(do_rows + column, columns, count, lane, [&](int i) {
+        return load<R, Io>(p.d_o.data, stage.o_at[i] + min(v, p.V - 1));
+      });
     __syncthreads();
     for (int i = count - 1; i >= 0; --i) {
       const int64_t m = first + i;
       if (m == steps - 1 || ((m + 1) & (chunk - 1)) == 0)  // chunks are powers of two
         write_column<R, kRows, kLanes>(
             G, dstates + ((slot + uint32_t(m) / chunk) * p.H + h) * matrix, p.K, p.V, v, lane);
-      if (p.q.data && stage.ends[i])
-        add<R, kRows, kLanes>(G, stage.q[i], scale * do_rows[i * columns + column], lane);
-      const R dw = dot<R, kRows, kLanes>(G, stage.k[i], lane), de = stage.beta[i] * dw;
+      R k[kRows];
+      if (p.q.data && stage.ends[i]) {
+        read_row<kLanes>(k, stage.q[i], lane);
+        add(G, k, scale * do_rows[i * columns + column]);
+      }
+      read_row<kLanes>(k, stage.k[i], lane);
+      const R dw = dot<kLanes>(G, k), de = stage.beta[i] * dw;
       if (writes) {
         y[m * p.V] = dw;
         store_as<R>(p.type, p.dv.data, stage.v_at[i] + v, de);
       }
-      add<R, kRows, kLanes>(G, stage.k[i], -de, lane);
+      add(G, k, -de);
       if (p.log_gate && stage.begins[i]) {
         const R a = stage.gate[i];
 #pragma unroll
@@ -137,9 +145,9 @@ __global__ void __launch_bounds__(256)
 
 void exact_forward(const DeltaProductForward& p, int chunk, void* stream) {
   if (p.S * p.H == 0) return;
-  with_column(p.type, p.K, [&]<class R, int kRows, int kLanes>() {
+  with_column(p.type, p.K, [&]<class Io, class R, int kRows, int kLanes>() {
     const Grid grid = exact_grid(p, kLanes);
-    auto* kernel = scan_forward<R, kRows, kLanes>;
+    auto* kernel = scan_forward<Io, R, kRows, kLanes>;
     const size_t bytes =
         sizeof(Stage<R, kRows * kLanes>) + kStage * grid.threads / kLanes * sizeof(R);
     allow_shared(kernel, bytes);
@@ -150,9 +158,9 @@ void exact_forward(const DeltaProductForward& p, int chunk, void* stream) {
 
 void exact_scan_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates,
                          void* stream) {
-  with_column(p.type, p.K, [&]<class R, int kRows, int kLanes>() {
+  with_column(p.type, p.K, [&]<class Io, class R, int kRows, int kLanes>() {
     const Grid grid = exact_grid(p, kLanes);
-    auto* kernel = scan_backward<R, kRows, kLanes>;
+    auto* kernel = scan_backward<Io, R, kRows, kLanes>;
     const size_t bytes =
         sizeof(Stage<R, kRows * kLanes>) + kStage * grid.threads / kLanes * sizeof(R);
     allow_shared(kernel, bytes);
