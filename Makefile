@@ -6,10 +6,10 @@ JOBS ?= $(shell nproc)
 
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build test demo bench sanitize format install clean
+.PHONY: help setup python build test demo bench bench-gpu gpu-check sanitize format install clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 setup:  ## find what is needed, install what is missing
 	@scripts/setup.sh
@@ -31,6 +31,15 @@ demo: setup  ## train the twins and show why the sign matters
 
 bench: build  ## agree with the definitions, then time
 	@bench/run.sh build
+
+bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at beta = 2
+	@build/delta_product_gpu_bench | tee build/bench-gpu.jsonl
+	@build/delta_product_accuracy | tee build/accuracy-gpu.jsonl
+
+gpu-check: build  ## the GPU tests under compute-sanitizer; the report is build/gpu-check.txt
+	@for tool in memcheck racecheck; do \
+	  compute-sanitizer --tool $$tool --error-exitcode 1 build/cuda_test --gtest_brief=1 \
+	    --gtest_filter='*SameBits*:*Gate*:*ShortConv*' || exit 1; done 2>&1 | tee build/gpu-check.txt
 
 sanitize:  ## the tests under the address and undefined-behaviour sanitizers
 	@BUILD=build-sanitize scripts/setup.sh

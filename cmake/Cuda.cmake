@@ -4,8 +4,8 @@
 # nvcc is called directly: CMake 3.25 does not know nvcc 13's dialects, and the kernels are plain
 # files that need no more than a compiler.
 option(LRNN_CUDA "Build the GPU kernels where nvcc is found" ON)
-# A number is machine code for that chip; sm_80 code also runs on 86 and 89.
-set(LRNN_CUDA_ARCHS "80;90a;100" CACHE STRING "the chips to build GPU kernels for")
+# Machine code for these chips; that for 80 also runs on 86 and 89.
+set(LRNN_CUDA_ARCHS "80;90a" CACHE STRING "the chips to build GPU kernels for")
 
 find_program(LRNN_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
 if(NOT LRNN_CUDA OR NOT LRNN_NVCC OR LRNN_SANITIZE OR NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
@@ -23,21 +23,34 @@ endif()
 message(STATUS "GPU kernels: ${LRNN_NVCC}, chips ${LRNN_CUDA_ARCHS}")
 
 set(nvcc_flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -Xcompiler -fPIC,-Wall,-Wextra
-  --Werror all-warnings --threads 2)
+  --Werror all-warnings)
+set(every_chip "")
+set(large_chips "")  # those with the shared memory the chunk kernels need
 foreach(arch ${LRNN_CUDA_ARCHS})
-  list(APPEND nvcc_flags -gencode arch=compute_${arch},code=sm_${arch})
+  list(APPEND every_chip -gencode arch=compute_${arch},code=sm_${arch})
+  if(NOT arch MATCHES "^[78][0-9]")
+    list(APPEND large_chips -gencode arch=compute_${arch},code=sm_${arch})
+  endif()
 endforeach()
+file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
 if("90a" IN_LIST LRNN_CUDA_ARCHS)
   list(APPEND nvcc_flags -DLRNN_HOPPER)
+else()
+  list(FILTER cuda_sources EXCLUDE REGEX "/hopper_[a-z]+\\.cu$")
 endif()
 set(cuda_objects "")
-file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
 foreach(source ${cuda_sources})
   get_filename_component(name ${source} NAME_WE)
   set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  set(chips ${every_chip})
+  if(name MATCHES "^hopper_")  # instructions no other chip has
+    set(chips -gencode arch=compute_90a,code=sm_90a)
+  elseif(name MATCHES "^chunk_" AND large_chips)
+    set(chips ${large_chips})
+  endif()
   add_custom_command(OUTPUT ${object}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
-    COMMAND ${LRNN_NVCC} ${nvcc_flags} -MD -MF ${object}.d -c ${source} -o ${object}
+    COMMAND ${LRNN_NVCC} ${nvcc_flags} ${chips} -MD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu" VERBATIM)
   list(APPEND cuda_objects ${object})
 endforeach()

@@ -10,14 +10,15 @@ namespace {
 constexpr int kMostColumns = 128;  // of the state per block: 16 a warp
 
 template <int KT> struct Layout {  // of one stage in shared memory, in bytes
-  int k = 0, q, v, T, T_rest, P, vectors, bytes;
+  int k = 0, q, v, T, T_rest, P, P_rest, vectors, bytes;
   __host__ __device__ Layout(int rows, int columns, bool split) {
     q = k + kChunk * row_bytes(KT);
     v = q + rows * row_bytes(KT);
     T = v + kChunk * row_bytes(columns);
     T_rest = T + kChunk * row_bytes(kChunk);
     P = T_rest + (split ? kChunk * row_bytes(kChunk) : 0);
-    vectors = P + rows * row_bytes(kChunk);
+    P_rest = P + rows * row_bytes(kChunk);
+    vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
     bytes = vectors + 4 * kChunk * int(sizeof(float));
   }
 };
@@ -55,6 +56,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
                      queries.rows, int(p.K));
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
+      if (kSplit) fetch_square(stage + layout.P_rest, w.P_rest + at * w.rows * kChunk, w.rows);
     }
     fetch_vectors(stage + layout.vectors, w.vectors + at * 4 * kChunk);
   };
@@ -199,7 +201,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
               *reinterpret_cast<const float2*>(vectors + kRead * kChunk + r0 + t * 8 + 2 * c);
           O[t][0] *= read.x, O[t][1] *= read.y, O[t][2] *= read.x, O[t][3] *= read.y;
         }
-        const uint32_t p_at = stage + layout.P + direct_c + r0 * row_bytes(kChunk);
+        const uint32_t p_at = stage + direct_c + r0 * row_bytes(kChunk);
         const int64_t last = queries.at(min(r0 + 31, queries.rows - 1));
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
@@ -208,12 +210,16 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           as_operand<kSplit>(a, a_rest, D[2 * k], D[2 * k + 1]);
 #pragma unroll
           for (int n = 0; n < 2; ++n) {
-            ldmatrix(b, p_at + n * 16 * row_bytes(kChunk) + k * 32);
+            const uint32_t from = p_at + n * 16 * row_bytes(kChunk) + k * 32;
+            ldmatrix(b, layout.P + from);
             mma(O[2 * n], a, b[0], b[1]);
             mma(O[2 * n + 1], a, b[2], b[3]);
             if constexpr (kSplit) {
               mma(O[2 * n], a_rest, b[0], b[1]);
               mma(O[2 * n + 1], a_rest, b[2], b[3]);
+              ldmatrix(b, layout.P_rest + from);
+              mma(O[2 * n], a, b[0], b[1]);
+              mma(O[2 * n + 1], a, b[2], b[3]);
             }
           }
         }
@@ -276,9 +282,13 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
 
 template <int KT, bool kSplit>
 void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  const int64_t tiles = (p.V + kMostColumns - 1) / kMostColumns;
-  const int columns = int((p.V + tiles * 16 - 1) / (tiles * 16) * 16);
-  const int bytes = 2 * Layout<KT>(w.rows, columns, kSplit).bytes;
+  int64_t tiles = (p.V + kMostColumns - 1) / kMostColumns;
+  int columns = 0, bytes = 0;
+  for (;; ++tiles) {  // wide keys leave room for fewer columns
+    columns = int((p.V + tiles * 16 - 1) / (tiles * 16) * 16);
+    bytes = 2 * Layout<KT>(w.rows, columns, kSplit).bytes;
+    if (bytes <= kMostShared) break;
+  }
   allow_shared(sweep_forward<KT, kSplit>, bytes);
   sweep_forward<KT, kSplit>
       <<<dim3(unsigned(p.S * p.H), unsigned(tiles)), columns * 2, bytes, stream>>>(p, w, columns);
@@ -294,7 +304,9 @@ void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream
 
 void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
   if (p.S * p.H == 0) return;
+#ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_forward(p, w, stream);
+#endif
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_forward<32>(p, w, on);
   if (p.K <= 64) return launch_forward<64>(p, w, on);

@@ -324,7 +324,9 @@ void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const u
 void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                      void* stream) {
   if (chunk_slots(p, kChunk) * p.H == 0) return;
+#ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_gradients(p, w, dstates, stream);
+#endif
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_gradients<32, 2>(p, w, dstates, on);
   if (p.K <= 64) return launch_gradients<64, 4>(p, w, dstates, on);

@@ -284,11 +284,28 @@ void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_
 
 }  // namespace
 
+// The chunk kernels need Hopper's shared memory; chips with less get the exact ones.
 bool chunk_fits(const DeltaProductInputs& p) {
-  return p.type == Type::kBFloat16 && p.K % 8 == 0 && p.K <= 256 && p.V % 16 == 0;
+  int device = 0, shared = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return shared >= kMostShared && p.type == Type::kBFloat16 && p.K % 8 == 0 && p.K <= 256 &&
+         p.V % 16 == 0;
 }
 int chunk_query_rows(int64_t N) { return N == 1 ? 64 : 32; }
 int64_t chunk_count(const DeltaProductInputs& p) { return chunk_slots(p, kChunk); }
+
+bool hopper_fits(const DeltaProductInputs& p) {
+#ifdef LRNN_HOPPER
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return major == 9 && minor == 0 && p.V % 64 == 0 && p.K > 32 && p.K <= 128;
+#else
+  return p.K < 0;
+#endif
+}
 
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {
   if (chunk_slots(p, kChunk) * p.H == 0) return;

@@ -241,7 +241,7 @@ void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t*
   for (;; ++tiles) {  // wide keys leave room for fewer columns
     columns = int((p.V + tiles * 16 - 1) / (tiles * 16) * 16);
     bytes = 2 * Layout<KT>(w.rows, columns, kSplit).bytes;
-    if (bytes <= 227 * 1024) break;
+    if (bytes <= kMostShared) break;
   }
   allow_shared(sweep_backward<KT, kSplit>, bytes);
   sweep_backward<KT, kSplit>
@@ -262,7 +262,9 @@ void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t*
 void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
                    void* stream) {
   if (p.S * p.H == 0) return;
+#ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_reverse(p, w, dstates, stream);
+#endif
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_reverse<32>(p, w, dstates, on);
   if (p.K <= 64) return launch_reverse<64>(p, w, dstates, on);

@@ -15,6 +15,8 @@ inline void check_launch(const char* what) {
         "] the GPU refused the kernel: ", cudaGetErrorString(status));
 }
 
+constexpr int kMostShared = 227 * 1024;  // bytes a block may have on Hopper
+
 template <class Kernel> void allow_shared(Kernel* kernel, size_t bytes) {
   if (bytes > 48 * 1024)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

@@ -6,12 +6,6 @@
 // transpose.
 namespace lrnn::kernels::cuda {
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || !defined(__CUDA_ARCH__)
-#define LRNN_HAS_WGMMA 1
-#else
-#define LRNN_HAS_WGMMA 0  // the file is compiled for every chip; these kernels run on one
-#endif
-
 constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 values
 
 // Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros. The threads
@@ -107,7 +101,6 @@ __device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* 
 // Results leave through shared memory and the copy engine: stores of four bytes from every lane
 // would fill the queue of the memory unit. A thread's copies are counted in groups, as they are
 // issued.
-#if LRNN_HAS_WGMMA
 __device__ __forceinline__ void stmatrix(uint32_t to, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(to),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
@@ -167,6 +160,5 @@ __device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t t
                                           int rows) {
   if (i >= 0 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
 }
-#endif
 
 }  // namespace lrnn::kernels::cuda

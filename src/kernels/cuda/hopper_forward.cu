@@ -28,7 +28,6 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
 template <int KT, int kRows, bool kSplit>
 __global__ void __launch_bounds__(256, 1)
     hopper_sweep(DeltaProductForward p, ChunkWork w, int columns) {
-#if LRNN_HAS_WGMMA
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16;
@@ -217,7 +216,6 @@ __global__ void __launch_bounds__(256, 1)
   copy_wait<0>();
   send_wait<0>();
   write_state(S, static_cast<float*>(p.final_state) + head * p.K * p.V, p.K, p.V, v0 + g);
-#endif
 }
 
 template <int KT, int kRows, bool kSplit>
@@ -237,18 +235,6 @@ void launch_hopper(const DeltaProductForward& p, const ChunkWork& w, cudaStream_
 }
 
 }  // namespace
-
-bool hopper_fits(const DeltaProductInputs& p) {
-#ifdef LRNN_HOPPER
-  int device = 0, major = 0, minor = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  return major == 9 && minor == 0 && p.V % 64 == 0 && p.K > 32 && p.K <= 128;
-#else
-  return p.K < 0;
-#endif
-}
 
 void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);

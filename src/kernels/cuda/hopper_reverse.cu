@@ -23,7 +23,6 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
 template <int KT, int kRows, bool kSplit>
 __global__ void __launch_bounds__(256, 1)
     hopper_back(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, int columns) {
-#if LRNN_HAS_WGMMA
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
@@ -190,7 +189,6 @@ __global__ void __launch_bounds__(256, 1)
   copy_wait<0>();
   send_wait<0>();
   if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + head * p.K * p.V, p.K, p.V, v0 + g);
-#endif
 }
 
 template <int KT, int kRows, bool kSplit>

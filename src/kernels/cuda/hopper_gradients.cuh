@@ -1,0 +1,211 @@
+#pragma once
+#include "kernels/cuda/hopper.cuh"
+
+// What hopper_gradients.cu needs of a chunk: where it lies, in memory and in shared memory, how it
+// gets there, and sums over its value channels.
+namespace lrnn::kernels::cuda::gradients {
+
+constexpr int kThreads = 256;
+using Decay = float[kChunk][kChunk + 1];
+
+template <int KT> struct Layout {  // bytes in shared memory; keys and vectors twice
+  static constexpr int kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock, kVectors = 4 * kChunk * 4;
+  int X = 2 * kKeys, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
+  int vectors, slopes, gate, decay, bytes;
+  __host__ __device__ Layout(int columns, bool gated) {
+    const int values = columns / 64 * kTileBytes, state = columns * KT * 2;
+    dv = d_o + values, e = dv + values, S = e + values, G = S + state, vectors = G + state;
+    slopes = vectors + 2 * kVectors;
+    gate = slopes + (gated ? 3 * kChunk * 4 : 0);
+    decay = gate + (gated ? kChunk * 4 : 0);
+    bytes = decay + (gated ? int(sizeof(Decay)) : 0);
+  }
+};
+
+// Where columns 8t+2c, +1 of a row lie in swizzled tiles.
+__device__ __forceinline__ int place_of(int row, int t) {
+  return t / 8 * kTileBytes + row * 128 + ((t ^ row) & 7) * 16 + threadIdx.x % 4 * 4;
+}
+
+template <int kTiles>
+__device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half, int row,
+                                         const unsigned char* tiles) {
+  float sum = 0;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
+    sum += acc[t][2 * half] * low_of(x) + acc[t][2 * half + 1] * high_of(x);
+  }
+  return sum_lanes<4>(sum);
+}
+
+template <int kTiles>
+__device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper, float lower) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+    acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
+}
+
+template <int kTiles>
+__device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int half, uint16_t* row,
+                                          int64_t K) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+    if (t * 8 < K)
+      *reinterpret_cast<uint32_t*>(row + t * 8 + threadIdx.x % 4 * 2) =
+          pack(acc[t][2 * half], acc[t][2 * half + 1]);
+}
+
+// acc += A B over `columns` value channels: A rows of values, B rows of values or a state [V,K].
+template <int kTiles>
+__device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
+                                            int columns) {
+  for (int v = 0; v < columns; v += 16)
+    wgmma::multiply<false, false, false>(acc,
+                                         wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                         wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8);
+}
+template <int kTiles>
+__device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
+                                           int columns) {
+  for (int v = 0; v < columns; v += 16)
+    wgmma::multiply<false, true, false>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                                        wgmma::rows_as_k(b + v * 128, columns * 128));
+}
+
+__device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
+
+__device__ inline void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
+                                  float* gate, Decay& decay) {
+  const int i = threadIdx.x;
+  if (i < kChunk) {
+    gate[i] = 1;
+    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
+    if (i < at.count && m == t * p.N)
+      gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
+  }
+  meet();
+  if (i < kChunk) {
+    float a = 1;
+    for (int m = i; m < kChunk; ++m) {
+      if (m > i) a *= gate[m];
+      decay[m][i] = a;
+    }
+  }
+}
+
+// What both groups see of their chunk.
+template <int KT, int VT> struct Chunk {
+  const DeltaProductBackward& p;
+  const uint16_t* dstates;
+  unsigned char* memory;
+  Layout<KT> layout;
+  int64_t h, head;
+  Slot at;
+  Span span;
+  Queries queries;
+  uint32_t base, k, q;  // in shared memory
+  int buffer;
+
+  __device__ Chunk(const DeltaProductBackward& p_, const uint16_t* dstates_, unsigned char* memory_,
+                   unsigned item, int buffer_)
+      : p(p_),
+        dstates(dstates_),
+        memory(memory_),
+        layout(VT, p_.log_gate),
+        h(item % unsigned(p_.H)),
+        head(item),
+        at(slot_of(p_, item / unsigned(p_.H), kChunk)),
+        span(span_of(p_, at.s)),
+        queries(p_, at.first, at.count),
+        base(shared_address(memory_)),
+        k(base + buffer_ * Layout<KT>::kKeys),
+        q(k + Layout<KT>::kBlock),
+        buffer(buffer_) {}
+
+  __device__ const float* vector(Vector which) const {
+    return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Layout<KT>::kVectors) +
+           which * kChunk;
+  }
+  __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
+  __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
+  __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
+  __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
+  __device__ int64_t query_row(const Rows& x) const {
+    return row_at(x, span.b, span.t0 + queries.token, 0, h);
+  }
+  __device__ int64_t step_row(const Rows& x) const {
+    return row_at(x, span.b, span.t0, 0, h) + at.first * x.step;
+  }
+
+  __device__ void fetch_keys(const ChunkWork& w) const {
+    fetch_vectors(base + layout.vectors + buffer * Layout<KT>::kVectors,
+                  w.vectors + head * 4 * kChunk);
+    fetch_tiles<KT, kChunk>(k, static_cast<const uint16_t*>(p.k.data) + step_row(p.k), p.k.step,
+                            at.count, int(p.K));
+    if (p.q.data)
+      fetch_tiles<KT, kChunk>(q, static_cast<const uint16_t*>(p.q.data) + query_row(p.q), p.q.token,
+                              queries.rows, int(p.K));
+  }
+  __device__ void fetch_values(int v0) const {
+    if (p.q.data)
+      fetch_tiles<VT, kChunk>(base + layout.d_o,
+                              static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0,
+                              p.d_o.token, queries.rows, VT);
+    fetch_tiles<VT, kChunk>(base + layout.dv,
+                            static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
+                            p.dv.step, at.count, VT);
+    fetch_tiles<VT, kChunk>(base + layout.e,
+                            static_cast<const uint16_t*>(p.error) +
+                                (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0,
+                            p.V, at.count, VT);
+    const int64_t state_at = (head * p.V + v0) * p.K;
+    fetch_tiles<KT, VT>(base + layout.S, static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
+                        int(p.K));
+    fetch_tiles<KT, VT>(base + layout.G, dstates + state_at, p.K, VT, int(p.K));
+  }
+  // For every tile of values: issue() starts the products, finish() waits for them. Then the tile
+  // makes room for the next one, or for that of the next chunk, which next() asks for.
+  template <class Issue, class Finish, class Next>
+  __device__ __forceinline__ void each_tile(Issue&& issue, Finish&& finish, Next&& next) const {
+    for (int v0 = 0; v0 < p.V; v0 += VT) {
+      copy_wait<0>();
+      wgmma::publish();
+      meet();
+      wgmma::fence();
+      issue();
+      wgmma::commit();
+      if (p.log_gate && v0 == 0)
+        fill_decay(p, span, at, h, reinterpret_cast<float*>(memory + layout.gate), decay());
+      finish();
+      meet();
+      if (v0 + VT < p.V)
+        fetch_values(v0 + VT);
+      else
+        next();
+      copy_commit();
+    }
+  }
+  // <G, S>, each thread its share.
+  __device__ float both_ends() const {
+    const auto* S = reinterpret_cast<const uint2*>(memory + layout.S);
+    const auto* G = reinterpret_cast<const uint2*>(memory + layout.G);
+    float sum = 0;
+    for (int i = threadIdx.x; i < VT * KT / 4; i += kThreads) {
+      const uint2 x = S[i], y = G[i];
+      sum += low_of(x.x) * low_of(y.x) + high_of(x.x) * high_of(y.x) + low_of(x.y) * low_of(y.y) +
+             high_of(x.y) * high_of(y.y);
+    }
+    return vector(kBefore)[kChunk - 1] * sum;
+  }
+};
+
+template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] = 0;
+  wgmma::hold(x);
+}
+
+}  // namespace lrnn::kernels::cuda::gradients
