@@ -91,14 +91,19 @@ Automaton NamedTable::finish() const {
 }
 
 std::string read_text(const std::string& path) {
-  constexpr uintmax_t kMostBytes = 16 << 20;
+  constexpr size_t kMostBytes = 16 << 20;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) throw Error(cat("there is no file ", path));
-  if (std::filesystem::file_size(path, error) > kMostBytes)
-    throw Error(cat(path, " is larger than 16 MB"));
+  if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error))
+    throw Error(cat("there is no file ", path));
+  // Pipes have no size, so what is read is counted.
   std::ifstream file(path, std::ios::binary);
-  std::string out((std::istreambuf_iterator<char>(file)), {});
-  if (!file) throw Error(cat(path, " cannot be read"));
+  std::string out;
+  std::vector<char> block(1 << 16);
+  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
+    out.append(block.data(), static_cast<size_t>(file.gcount()));
+    if (out.size() > kMostBytes) throw Error(cat(path, " is larger than 16 MB"));
+  }
+  if (!file.eof()) throw Error(cat(path, " cannot be read"));
   return out;
 }
 
