@@ -261,13 +261,14 @@ std::string to_graph(const Automaton& a) {
   }
   out += cat("  \"\" -> ", in_quotes(a.state_name(a.start)), ";\n");
   for (int64_t s = 0; s < a.states; ++s) {
-    std::map<int64_t, std::string> labels;  // one edge per target
+    // One edge per target; a comma would be read as the space between symbols, so it has its own.
+    std::map<std::pair<int64_t, bool>, std::string> labels;
     for (int64_t x = 0; x < a.symbols; ++x) {
-      auto& label = labels[a.step(s, x)];
+      auto& label = labels[{a.step(s, x), a.symbol_name(x) == ","}];
       label += (label.empty() ? "" : ",") + a.symbol_name(x);
     }
     for (const auto& [to, label] : labels)
-      out += cat("  ", in_quotes(a.state_name(s)), " -> ", in_quotes(a.state_name(to)),
+      out += cat("  ", in_quotes(a.state_name(s)), " -> ", in_quotes(a.state_name(to.first)),
                  " [label=", in_quotes(label), "];\n");
   }
   return out + "}\n";

@@ -119,6 +119,14 @@ TEST(GraphFormat, ReadsWhatPeopleDraw) {
   expect_same(a, from_json(kEven, "f"));
 }
 
+TEST(GraphFormat, TheCommaIsASymbolToo) {
+  auto a = Automaton::from(2, 3, [](int64_t s, int64_t x) { return x == 2 ? 1 - s : s; });
+  a.symbol_names = {"a", "b", ","};
+  a.state_names = {"p", "q"};
+  a.accept = {1, 0};
+  expect_same(from_graph(to_graph(a), "f"), a);
+}
+
 TEST(GraphFormat, MistakesAreNamed) {
   EXPECT_EQ(graph_error("graph { a -- b }"), "f: line 1: expected 'digraph', found 'graph'");
   EXPECT_EQ(graph_error("digraph { a -- b }"), "f: line 1: edges are written ->");

@@ -17,7 +17,7 @@ except ImportError as error:
     sys.exit(77)
 
 LRNN = os.environ.get("LRNN", "build/lrnn")
-EXPRESSIONS, AUTOMATA = 40, 30
+EXPRESSIONS, AUTOMATA = 25, 20
 
 
 def check(*arguments):
