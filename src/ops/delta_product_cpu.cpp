@@ -90,7 +90,8 @@ BackwardResult backward_meta(const MaybeTensor& d_o, const MaybeTensor&, const M
 // Exact, whatever precision is asked for.
 ForwardResult forward_cpu(const MaybeTensor& q, const Tensor& k, const Tensor& v,
                           const Tensor& beta, const MaybeTensor& log_gate, const MaybeTensor& state,
-                          double scale, const MaybeTensor& cu_seqlens, c10::string_view, bool save) {
+                          double scale, const MaybeTensor& cu_seqlens, c10::string_view,
+                          bool save) {
   const Inputs in(q, k, beta, log_gate, state, cu_seqlens);
   kernels::DeltaProductForward p;
   in.fill(p, v.size(4), scale);

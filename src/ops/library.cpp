@@ -11,7 +11,8 @@ TORCH_LIBRARY(lrnn, m) {
       "(Tensor o, Tensor state)");
   m.def(
       "delta_product_forward(Tensor? q, Tensor k, Tensor v, Tensor beta, Tensor? log_gate, "
-      "Tensor? state, float scale, Tensor? cu_seqlens, str precision, bool save) -> (Tensor o, Tensor state, "
+      "Tensor? state, float scale, Tensor? cu_seqlens, str precision, bool save) -> (Tensor o, "
+      "Tensor state, "
       "Tensor error, Tensor states)");
   m.def(
       "delta_product_backward(Tensor? d_o, Tensor? d_final_state, Tensor? q, Tensor k, Tensor "
