@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "ops/torch.h"
 
 namespace lrnn::cli {
 namespace {
@@ -28,16 +29,21 @@ std::shared_ptr<std::string> add_device(CLI::App& app) {
 std::string why_no_cuda() {
   const auto file = plug_in();
   if (!std::filesystem::exists(file)) return "this build has no CUDA kernels";
-  if (dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) return "";
-  const char* why = dlerror();
-  return cat("the CUDA kernels cannot be loaded: ", why ? why : "no reason given");
+  // Before LibTorch is asked about CUDA: the plug-in brings LibTorch's own CUDA half with it.
+  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
+    const char* why = dlerror();
+    return cat("the CUDA kernels cannot be loaded: ", why ? why : "no reason given");
+  }
+  return at::globalContext().hasCUDA() ? "" : "no CUDA device was found";
 }
 
 void require_device(const std::string& device) {
   if (device == "cpu") return;
   check(device == "cuda", "--device must be cpu or cuda, got '", device, "'");
   const auto why = why_no_cuda();
-  throw Error(why.empty() ? "this version computes on the CPU only" : why, "use --device cpu");
+  throw Error(
+      why.empty() ? "training and evaluation run on the CPU only, the ops on CUDA too" : why,
+      "use --device cpu");
 }
 
 }  // namespace lrnn::cli
