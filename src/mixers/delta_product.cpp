@@ -34,6 +34,8 @@ class DeltaProduct final : public Mixer {
       v_conv_ = add<ShortConv>("v_conv1d", N * H * V, c.conv);
     }
     if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, H * V);
+    if (c.initial_state)
+      initial_state_ = register_parameter("initial_state", torch::empty({H, K, V}));
     o_norm_ = add<RmsNorm>("o_norm", V, c.norm_eps);
     o_proj_ = add<Linear>("o_proj", H * V, width);
   }
@@ -48,8 +50,10 @@ class DeltaProduct final : public Mixer {
 
   void initialise(const Init& init) override;
   std::vector<std::string> undecayed() const override {
-    if (!c_.forget_gate) return {};
-    return {"A_log", "dt_bias"};
+    std::vector<std::string> out;
+    if (c_.forget_gate) out = {"A_log", "dt_bias"};
+    if (c_.initial_state) out.emplace_back("initial_state");
+    return out;
   }
   int64_t state_size() const override {
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
@@ -161,6 +165,14 @@ class DeltaProduct final : public Mixer {
     for (size_t i = 0; i < to.size(); ++i) *to[i] = rows[i];
   }
 
+  // The state that the first token finds.
+  Tensor before(const Inputs& in, const State& state, const Context& context) const {
+    if (state[0].defined() || !c_.initial_state) return state[0];
+    const auto& cu = context.cu_seqlens;
+    const int64_t sequences = cu.defined() ? cu.size(0) - 1 : in.k.size(0);
+    return initial_state_.unsqueeze(0).expand({sequences, -1, -1, -1});
+  }
+
   ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
                                 const Context& context) const {
     auto out = ops::delta_product({.q = q,
@@ -168,7 +180,7 @@ class DeltaProduct final : public Mixer {
                                    .v = in.v,
                                    .beta = in.beta,
                                    .log_gate = in.log_gate,
-                                   .state = state[0],
+                                   .state = before(in, state, context),
                                    .scale = {},
                                    .cu_seqlens = context.cu_seqlens});
     state[0] = out.state;
@@ -232,7 +244,7 @@ class DeltaProduct final : public Mixer {
   std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, b_proj_, a_proj_, g_proj_, o_proj_;
   std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
   std::shared_ptr<RmsNorm> o_norm_;
-  Tensor A_log_, dt_bias_;
+  Tensor A_log_, dt_bias_, initial_state_;
 };
 
 void DeltaProduct::initialise(const Init& init) {
@@ -243,6 +255,8 @@ void DeltaProduct::initialise(const Init& init) {
     Tensor w = item.value();
     if (name == "o_norm.weight") {
       w.fill_(1);
+    } else if (name == "initial_state") {
+      w.zero_();
     } else if (name == "A_log") {
       fill_uniform(w, init.seed, name, 0, 16);
       w.log_();

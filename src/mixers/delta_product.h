@@ -10,7 +10,7 @@ struct DeltaProductConfig {
   int64_t conv = 4;
   bool forget_gate = false, output_gate = false;
   std::string qk_activation = "silu", v_activation = "silu", qk_norm = "l2";
-  bool beta = true;
+  bool beta = true, initial_state = false;
   double norm_eps = 1e-6;
 
   template <class Visit> void fields(Visit&& visit) {
@@ -26,6 +26,7 @@ struct DeltaProductConfig {
     visit("v_activation", v_activation, "of v", {"silu", "none"});
     visit("qk_norm", qk_norm, "of q and k per head", {"l2", "sum", "none"});
     visit("beta", beta, "false: the step size is not learnt but 1 (2 with the range [-1, 1])");
+    visit("initial_state", initial_state, "the state before the first token is learnt, not zero");
     visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
   }
   void check(const Section& at) const;

@@ -95,6 +95,7 @@ Model::Model(Blank, const ModelConfig& config, int64_t vocabulary)
   if (!config.tied)
     impl_->head =
         register_module("lm_head", std::make_shared<mixers::Linear>(config.width, vocabulary));
+  if (config.dtype == "float64") to(torch::kFloat64);
 }
 
 Model::Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed)

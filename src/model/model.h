@@ -54,6 +54,7 @@ struct ModelConfig {
   std::string block = "residual", norm = "rms", decay = "all";
   double norm_eps = 1e-6;
   bool tied = false, final_norm = true;
+  std::string dtype = "float32";
 
   template <class Visit> void fields(Visit&& visit) {
     visit("width", width, "size of the residual stream");
@@ -73,6 +74,7 @@ struct ModelConfig {
           {"all", "matrices"});
     visit("tied", tied, "the head uses the embedding's weights");
     visit("final_norm", final_norm, "a norm stands before the head");
+    visit("dtype", dtype, "of the weights and of all that is computed", {"float32", "float64"});
   }
   void check(const Section& at) const;
   // Of block i, counted from 0.

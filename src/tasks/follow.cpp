@@ -48,6 +48,11 @@ class Each final : public Task {
   double chance() const override { return 0; }
   Score score() const override { return Score::kPrefix; }
   std::string word(int64_t token) const override { return q_.words[static_cast<size_t>(token)]; }
+  std::vector<int64_t> before_word() const override {
+    return q_.bos >= 0 ? std::vector<int64_t>{q_.bos} : std::vector<int64_t>{};
+  }
+  int64_t read_tokens() const override { return q_.symbols; }
+  std::string empty_answer() const override { return word(q_.start); }
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
     expect_length(length, 1);

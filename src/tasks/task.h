@@ -41,6 +41,12 @@ class Task {
 
   // The words a person reads: one per token id.
   virtual std::string word(int64_t token) const = 0;
+  // For those who feed a model words of their own: the tokens that stand before every word, the
+  // tokens 0 .. read_tokens()-1 a word is made of, and the answer to the empty word, if there is
+  // one.
+  virtual std::vector<int64_t> before_word() const { return {}; }
+  virtual int64_t read_tokens() const { return vocabulary(); }
+  virtual std::string empty_answer() const { return {}; }
   // One line: the input in words, then "->", then the answer(s).
   virtual std::string text(const Example& example) const;
 

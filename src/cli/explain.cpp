@@ -1,0 +1,61 @@
+#include <iostream>
+
+#include "cli/automaton_options.h"
+#include "cli/command.h"
+#include "cli/explain_page.h"
+#include "cli/output.h"
+#include "experiments/compiled.h"
+
+namespace lrnn::cli {
+namespace {
+
+struct ExplainArguments {
+  std::string run, out;
+  bool drift = false, json = false;
+};
+
+int explain(const ExplainArguments& a, const automata::Source& source) {
+  std::string file = a.out, page;
+  if (!a.run.empty()) {
+    const auto run = experiments::open(a.run);
+    if (!experiments::is_compiled(a.run))
+      throw Error(cat("the run in ", a.run, " was not compiled"),
+                  "`lrnn spectrum` shows what a trained model does; --regex, --group, … explain an "
+                  "automaton");
+    const auto c = experiments::recompile(run);
+    page = explain_page(*c, *run.model);
+    if (file.empty()) file = a.run + "/explain.html";
+  } else {
+    compile::Options options;
+    options.limits.drift = a.drift;
+    const auto c = compile::compile(automata::load(source), options);
+    page = explain_page(*c, *compile::model_of(c->weights));
+    if (file.empty()) file = "explain.html";
+  }
+  write_file(file, page);
+  if (a.json)
+    print_json({{"page", file}});
+  else
+    std::cout << "page: " << file << "\n";
+  return kDone;
+}
+
+}  // namespace
+
+Action explain_model(CLI::App& app) {
+  auto a = std::make_shared<ExplainArguments>();
+  app.add_option("RUN", a->run, "a folder that `lrnn compile` wrote");
+  const auto source = add_automaton_options(app);
+  app.add_option("-o,--out", a->out, "the page (default: RUN/explain.html or explain.html)")
+      ->type_name("FILE");
+  app.add_flag("--drift", a->drift, "also plans that are right up to some length only");
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer(
+      "Writes one HTML page without outside parts: the automaton, its cascade, each head's "
+      "matrices\n"
+      "with their eigenvalues, and a word to step through.\n\nExample:\n"
+      "  lrnn explain --regex '(ab|ba)*' --alphabet ab -o page.html");
+  return [a, source] { return explain(*a, *source); };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,262 @@
+#include "cli/explain_page.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <complex>
+#include <map>
+
+#include "cli/explain_script.h"
+#include "cli/output.h"
+#include "compile/parts.h"
+#include "figures/graph.h"
+#include "figures/page.h"
+#include "figures/svg.h"
+#include "figures/table.h"
+#include "ops/torch.h"
+
+namespace lrnn::cli {
+namespace {
+
+using compile::Compiled;
+using torch::Tensor;
+
+constexpr int64_t kDrawnStates = 40, kDrawnLetters = 12, kDrawnMatrices = 12;
+constexpr size_t kSteppedTuples = 4000;
+
+std::string automaton_svg(const Compiled& c) {
+  const auto& a = c.subject.automaton;
+  figures::Graph g;
+  g.title = c.subject.title;
+  g.start = size_t(a.start);
+  for (int64_t s = 0; s < a.states; ++s)
+    g.nodes.push_back({a.state_name(s), c.subject.recogniser && a.accept[size_t(s)]});
+  std::map<std::pair<int64_t, int64_t>, std::string> labels;
+  for (int64_t s = 0; s < a.states; ++s)
+    for (int64_t x = 0; x < std::min(a.symbols, kDrawnLetters); ++x) {
+      auto& label = labels[{s, a.step(s, x)}];
+      label += (label.empty() ? "" : ",") + a.symbol_name(x);
+    }
+  for (const auto& [pair, label] : labels)
+    g.edges.push_back({size_t(pair.first), size_t(pair.second),
+                       label.size() > 24 ? label.substr(0, 22) + "…" : label});
+  return figures::draw(g);
+}
+
+// Entries from -1 (blue) over 0 (paper) to 1 (orange).
+std::string matrix_svg(const Tensor& m, const std::string& title) {
+  const int64_t n = m.size(0);
+  const double cell = n <= 6 ? 22 : n <= 12 ? 13 : 160.0 / double(n), size = cell * double(n) + 2;
+  figures::Svg svg(size, size, title);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      const double v = m[i][j].item<double>();
+      svg.rectangle(1 + double(j) * cell, 1 + double(i) * cell, cell - 1, cell - 1,
+                    v < 0 ? "#0072b2" : "#e69f00", 0.06 + 0.94 * std::min(1.0, std::abs(v)));
+    }
+  return svg.str();
+}
+
+std::string plane_svg(const Tensor& eigenvalues, const std::string& title) {
+  const double size = 150, middle = size / 2, unit = 58;
+  figures::Svg svg(size, size, title);
+  svg.line(middle - 66, middle, middle + 66, middle);
+  svg.line(middle, middle - 66, middle, middle + 66);
+  svg.circle(middle, middle, unit);
+  for (int64_t i = 0; i < eigenvalues.size(0); ++i) {
+    const auto z = eigenvalues[i].item<c10::complex<double>>();
+    svg.mark(middle + unit * z.real(), middle - unit * z.imag(), figures::style(1), 4, 0.8);
+  }
+  return svg.str();
+}
+
+std::string eigenvalue_text(const Tensor& values) {
+  std::map<std::string, int> count;
+  for (int64_t i = 0; i < values.size(0); ++i) {
+    const auto z = values[i].item<c10::complex<double>>();
+    const double im = std::abs(z.imag()) < 5e-4 ? 0 : z.imag();
+    const double re = std::abs(z.real()) < 5e-4 ? 0 : z.real();
+    ++count[im == 0 ? fmt::format("{:.3g}", re)
+                    : fmt::format("{:.3g} ± {:.3g}i", re, std::abs(im))];
+  }
+  std::string out;
+  for (const auto& [text, n] : count)
+    out += (out.empty() ? "" : ", ") + text + (n > 1 ? fmt::format(" ({}×)", n) : "");
+  return out;
+}
+
+// The matrix that a feature makes the head apply, from the keys and betas of the model itself.
+Tensor transition(const compile::Parts& parts, int64_t layer, int64_t head, int64_t rows,
+                  int64_t feature) {
+  Tensor x = parts.base(1);
+  x[0][feature] += 1;
+  const Tensor k = parts.observed(layer, x.unsqueeze(0), "k")[0][0].to(torch::kFloat64);
+  const Tensor beta = parts.observed(layer, x.unsqueeze(0), "beta")[0][0].to(torch::kFloat64);
+  Tensor out = torch::eye(rows, torch::kFloat64);
+  for (int64_t j = 0; j < k.size(0); ++j) {
+    const Tensor key = k[j][head].slice(0, 0, rows);
+    out = out - beta[j][head] * torch::outer(key, torch::matmul(key, out));
+  }
+  return out;
+}
+
+void heads(figures::Page& page, const Compiled& c, const model::Model& model) {
+  const auto& net = c.built->network;
+  const compile::Parts parts(model, net);
+  for (size_t l = 0; l < net.layers.size(); ++l)
+    for (size_t h = 0; h < net.layers[l].heads.size(); ++h) {
+      const auto& head = net.layers[l].heads[h];
+      page.heading(fmt::format("Layer {}, head {}", l + 1, h + 1));
+      page.paragraph(fmt::format(
+          "{}; a state of {} × {}. One square per entry of the matrix that the letter multiplies "
+          "the state by (orange 1, blue -1), and its eigenvalues beside the unit circle.",
+          head.group     ? head.group->name
+          : head.one_row ? "a row that is held or overwritten"
+                         : "a plane",
+          head.rows, head.cols));
+      std::string html = "<div class=\"matrices\">\n";
+      int64_t shown = 0;
+      for (const auto& action : head.actions) {
+        if (shown++ == kDrawnMatrices) break;
+        const auto& name = net.features[size_t(action.feature)].name;
+        const Tensor m = transition(parts, int64_t(l), int64_t(h), head.rows, action.feature);
+        const Tensor values = torch::linalg_eigvals(m);
+        html += "<figure>" + matrix_svg(m, "matrix: " + name) +
+                plane_svg(values, "eigenvalues: " + name) + "<figcaption>" + figures::escape(name) +
+                "<br>" + figures::escape(eigenvalue_text(values)) + "</figcaption></figure>\n";
+      }
+      page.html(html + "</div>\n");
+      if (int64_t(head.actions.size()) > kDrawnMatrices)
+        page.note(fmt::format("… and {} more", int64_t(head.actions.size()) - kDrawnMatrices));
+    }
+}
+
+std::string cascade_text(const Compiled& c) {
+  figures::Table table({"part", "level", "tiles", "group", "what it is"});
+  for (size_t p = 0; p < c.plan.components.size(); ++p) {
+    const auto& cascade = *c.plan.components[p].cascade;
+    for (int64_t d = 1; d <= cascade.levels(); ++d) {
+      std::string group = "1";
+      for (const int64_t t : cascade.classes_of(d)) {
+        const auto& type = cascade.classes()[size_t(t)];
+        if (type.moves_tiles()) group = automata::group_name(type.tiles, type.tile_generators);
+      }
+      const bool only = c.plan.components[p].group_only;
+      table.row({std::to_string(p + 1), std::to_string(d), std::to_string(cascade.most_tiles(d)),
+                 group,
+                 only           ? "a group"
+                 : group == "1" ? "a flip-flop"
+                                : "a group and a flip-flop"});
+    }
+  }
+  return table.html();
+}
+
+// Letter by letter: over coordinate tuples when there is one cascade, else over states.
+Json stepping(const Compiled& c) {
+  const auto& a = c.subject.automaton;
+  Json next = Json::array(), state = Json::array(), text = Json::array(), symbols = Json::array(),
+       states = Json::array(), answers = Json::array();
+  bool characters = true;
+  for (int64_t x = 0; x < a.symbols; ++x) {
+    symbols.push_back(a.symbol_name(x));
+    characters &= figures::letters(a.symbol_name(x)) == 1;
+  }
+  for (int64_t s = 0; s < a.states; ++s) {
+    states.push_back(a.state_name(s));
+    answers.push_back(c.labels.names[size_t(c.labels.of_state[size_t(s)])]);
+  }
+  std::vector<automata::Cascade::Coordinates> tuples;
+  if (c.plan.components.size() == 1 && !c.plan.components[0].group_only &&
+      c.plan.components[0].cascade->levels() > 0) {
+    const auto& cascade = *c.plan.components[0].cascade;
+    std::map<automata::Cascade::Coordinates, size_t> number;
+    const auto find = [&](automata::Cascade::Coordinates t) {
+      t = cascade.without_idle(std::move(t));
+      const auto [it, fresh] = number.emplace(t, tuples.size());
+      if (fresh) tuples.push_back(t);
+      return it->second;
+    };
+    find(cascade.coordinates(a.start));
+    for (size_t i = 0; i < tuples.size() && tuples.size() <= kSteppedTuples; ++i) {
+      Json row = Json::array();
+      for (int64_t x = 0; x < a.symbols; ++x) row.push_back(find(cascade.step(tuples[i], x)));
+      next.push_back(row);
+      state.push_back(cascade.state(tuples[i]));
+      std::string words;
+      for (const int64_t y : tuples[i]) words += (words.empty() ? "(" : ", ") + std::to_string(y);
+      text.push_back(words + ")");
+    }
+  }
+  if (tuples.empty() || tuples.size() > kSteppedTuples) {
+    next = state = text = Json::array();
+    for (int64_t s = 0; s < a.states; ++s) {
+      Json row = Json::array();
+      for (int64_t x = 0; x < a.symbols; ++x) row.push_back(a.step(s, x));
+      next.push_back(row), state.push_back(s), text.push_back("");
+    }
+    tuples.clear();
+  }
+  return {{"symbols", symbols},  {"characters", characters},
+          {"states", states},    {"answers", answers},
+          {"next", next},        {"state", state},
+          {"coordinates", text}, {"start", tuples.empty() ? a.start : 0}};
+}
+
+std::string first_word(const automata::Automaton& a, bool characters) {
+  std::string out;
+  for (int64_t i = 0; i < 12; ++i)
+    out += (characters || i == 0 ? "" : " ") + a.symbol_name((i * i + i / 3) % a.symbols);
+  return out;
+}
+
+void word(figures::Page& page, const Compiled& c) {
+  const auto data = stepping(c);
+  page.heading("A word, step by step");
+  page.html(
+      "<input id=\"word\" aria-label=\"word\" value=\"" +
+      figures::escape(first_word(c.subject.automaton, data.at("characters").get<bool>())) +
+      "\">\n<p class=\"bad\" id=\"problem\"></p>\n<input id=\"slider\" type=\"range\" min=\"0\" "
+      "max=\"0\" value=\"0\" aria-label=\"position\">\n<p id=\"letters\"></p>\n<p "
+      "id=\"answer\"></p>\n<table><thead><tr><th>letter</th><th>from</th><th>to</th>"
+      "<th>coordinates</th></tr></thead><tbody id=\"steps\"></tbody></table>\n");
+  std::string text = data.dump();
+  // "</script>" inside a name would end the element.
+  for (size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
+    text.replace(at, 1, "\\u003c");
+  page.html("<script type=\"application/json\" id=\"data\">" + text + "</script>\n");
+}
+
+}  // namespace
+
+std::string explain_page(const Compiled& c, const model::Model& model) {
+  torch::InferenceMode no_gradients;
+  const auto& a = c.subject.automaton;
+  figures::Page page(c.subject.title);
+  page.html(kExplainStyle);
+  page.paragraph(fmt::format(
+      "{} states, {} symbols. Plan: {}{}: {} layers, {} Householder factors per token, {}.",
+      a.states, a.symbols, automata::name_of(c.plan.kind),
+      c.plan.summary.empty() ? "" : " (" + c.plan.summary + ")", c.plan.layers, c.plan.householders,
+      std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
+                              : "exact at every length"));
+  if (a.states <= kDrawnStates)
+    page.figure(automaton_svg(c), a.symbols > kDrawnLetters
+                                      ? "The automaton, with its first letters."
+                                      : "The automaton; the coloured state is where the word is.");
+  else
+    page.note(fmt::format("{} states are too many to draw.", a.states));
+  word(page, c);
+  if (!c.plan.components.empty() && c.plan.kind != automata::PlanKind::kConstant) {
+    page.heading("The cascade");
+    page.paragraph(
+        "Each level splits the set of states that the levels above leave open into tiles. A letter "
+        "permutes its coordinate, resets it or leaves it alone.");
+    page.html(cascade_text(c));
+  }
+  heads(page, c, model);
+  page.html(kExplainScript);
+  return page.str();
+}
+
+}  // namespace lrnn::cli

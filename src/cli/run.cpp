@@ -1,0 +1,150 @@
+#include "experiments/run.h"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "cli/command.h"
+#include "cli/word_reader.h"
+#include "ops/torch.h"
+
+namespace lrnn::cli {
+namespace {
+
+using torch::Tensor;
+
+constexpr size_t kTokensAtOnce = 16384;
+
+struct RunArguments {
+  std::string run;
+  bool every = false;
+};
+
+// Short words go through the model together, long ones in pieces with the state carried along.
+class Answers {
+ public:
+  Answers(experiments::Run& run, bool every)
+      : run_(run), every_(every), before_(run.task->before_word()) {}
+
+  void short_word(const std::vector<int64_t>& word) {
+    words_.push_back(word);
+    size_ += word.size() + before_.size();
+    if (size_ >= kTokensAtOnce) flush();
+  }
+
+  void flush() {
+    if (words_.empty()) return;
+    std::vector<int64_t> in, cu = {0};
+    for (const auto& w : words_) {
+      if (w.empty()) continue;
+      in.insert(in.end(), before_.begin(), before_.end());
+      in.insert(in.end(), w.begin(), w.end());
+      cu.push_back(int64_t(in.size()));
+    }
+    std::vector<int64_t> got;
+    if (!in.empty()) {
+      mixers::Context context;
+      context.cu_seqlens = torch::tensor(cu);
+      context.last_only = !every_;
+      model::State state;
+      got = ask(torch::tensor(in).unsqueeze(0), state, context);
+    }
+    size_t at = 0;
+    for (const auto& w : words_) {
+      if (w.empty()) {
+        empty();
+      } else if (!every_) {
+        std::cout << word(got[at++]) << '\n';
+      } else {
+        at += before_.size();
+        for (size_t i = 0; i < w.size(); ++i) std::cout << (i ? " " : "") << word(got[at++]);
+        std::cout << '\n';
+      }
+    }
+    words_.clear();
+    size_ = 0;
+    std::cout.flush();
+  }
+
+  void begin() {
+    flush();
+    state_.clear();
+    first_ = true;
+    if (!before_.empty()) ask(torch::tensor(before_).unsqueeze(0), state_, {});
+  }
+  void piece(const std::vector<int64_t>& tokens) {
+    if (tokens.empty()) return;
+    mixers::Context context;
+    context.last_only = !every_;
+    const auto got = ask(torch::tensor(tokens).unsqueeze(0), state_, context);
+    last_ = got.back();
+    for (size_t i = 0; every_ && i < got.size(); ++i, first_ = false)
+      std::cout << (first_ ? "" : " ") << word(got[i]);
+  }
+  void end() {
+    if (!every_) std::cout << word(last_);
+    std::cout << '\n';
+    std::cout.flush();
+  }
+
+ private:
+  std::vector<int64_t> ask(const Tensor& in, model::State& state, const mixers::Context& context) {
+    const Tensor best = run_.model->forward(in, state, context).argmax(-1).contiguous();
+    return {best.data_ptr<int64_t>(), best.data_ptr<int64_t>() + best.numel()};
+  }
+  void empty() {
+    if (!every_) std::cout << run_.task->empty_answer();
+    std::cout << '\n';
+  }
+  const std::string& word(int64_t token) {
+    if (names_.empty())
+      for (int64_t t = 0; t < run_.task->vocabulary(); ++t) names_.push_back(run_.task->word(t));
+    return names_[size_t(token)];
+  }
+
+  experiments::Run& run_;
+  bool every_, first_ = true;
+  std::vector<int64_t> before_;
+  std::vector<std::vector<int64_t>> words_;
+  std::vector<std::string> names_;
+  size_t size_ = 0;
+  model::State state_;
+  int64_t last_ = 0;
+};
+
+int run_words(const RunArguments& a) {
+  auto run = experiments::open(a.run);
+  torch::InferenceMode no_gradients;
+  WordReader in(*run.task);
+  Answers answers(run, a.every);
+  std::vector<int64_t> tokens;
+  for (bool ended = false; in.read(tokens, kTokensAtOnce, ended);) {
+    if (ended) {
+      answers.short_word(tokens);
+    } else {
+      answers.begin();
+      answers.piece(tokens);
+      while (!ended && in.read(tokens, kTokensAtOnce, ended)) answers.piece(tokens);
+      answers.end();
+    }
+    if (!in.more_is_waiting()) answers.flush();
+  }
+  answers.flush();
+  return kDone;
+}
+
+}  // namespace
+
+Action run_model(CLI::App& app) {
+  auto a = std::make_shared<RunArguments>();
+  app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
+  app.add_flag("--every", a->every, "the answer after every symbol, not only after the last");
+  app.footer(
+      "Reads one word per line: characters when every symbol is one, otherwise symbols separated "
+      "by\n"
+      "spaces; an empty line is the empty word. Words may be of any length.\n\nExample:\n"
+      "  echo abab | lrnn run runs/abab");
+  return [a] { return run_words(*a); };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <optional>
+
+#include "cli/automaton_options.h"
+#include "cli/command.h"
+#include "cli/output.h"
+#include "compile/certificate.h"
+#include "experiments/compiled.h"
+#include "tasks/automaton.h"
+
+namespace lrnn::cli {
+namespace {
+
+struct VerifyArguments {
+  std::string run;
+  double tokens = 1e6;
+  int64_t seed = 1;
+  bool json = false;
+};
+
+struct Verified {
+  automata::Subject subject;
+  std::optional<compile::Certificate> certificate;
+  std::string exactness = "unknown";
+  double t_safe = std::numeric_limits<double>::infinity();
+  compile::LongRun run;
+  bool right() const { return run.wrong == 0 && (!certificate || certificate->holds()); }
+};
+
+bool named(const automata::Source& s) {
+  return s.has_regex || !s.file.empty() || !s.group.empty() || !s.example.empty();
+}
+
+// What a trained model of a task without an automaton of its own is compared with.
+automata::Subject subject_of(const experiments::Run& run, const automata::Source& source) {
+  if (named(source)) return automata::load(source);
+  if (run.config.task.text("name") == "automaton") return tasks::subject_of(run.config.task);
+  throw Error(cat("the run in ", run.folder, " was not compiled"),
+              "name the automaton to compare it with: --regex, --automaton, --group or --example");
+}
+
+Verified verify(const VerifyArguments& a, const automata::Source& source) {
+  auto run = experiments::open(a.run);
+  Verified out;
+  int64_t tokens = int64_t(a.tokens);
+  if (experiments::is_compiled(a.run) && !named(source) && run.step == 0) {
+    const auto c = experiments::recompile(run);
+    out.subject = c->subject;
+    out.certificate = compile::certify(*c, *run.model);
+    out.exactness = std::isfinite(c->t_safe) ? "drift" : "exact";
+    out.t_safe = c->t_safe;
+    if (double(tokens) > c->t_safe) tokens = int64_t(c->t_safe);
+  } else {
+    out.subject = subject_of(run, source);
+  }
+  out.run =
+      compile::long_run(*run.model, out.subject.automaton,
+                        experiments::tokens_of(*run.task, out.subject), {tokens, uint64_t(a.seed)});
+  return out;
+}
+
+std::string letters(const automata::Automaton& a, const compile::LongRun::Mistake& m) {
+  bool characters = true;
+  for (int64_t x = 0; x < a.symbols; ++x) characters &= a.symbol_name(x).size() == 1;
+  std::string out = m.position > int64_t(m.letters.size()) ? "…" : "";
+  for (const int64_t x : m.letters)
+    out += (characters || out.empty() ? "" : " ") + a.symbol_name(x);
+  return out;
+}
+
+Json to_json(const Verified& v, const experiments::Run& run) {
+  Json parts = Json::array(), kinds = Json::array();
+  if (v.certificate)
+    for (const auto& p : v.certificate->parts)
+      parts.push_back({{"part", p.name}, {"cases", p.cases}, {"wrong", p.wrong}});
+  for (const auto& [name, tokens] : v.run.kinds)
+    kinds.push_back({{"words", name}, {"tokens", tokens}});
+  Json first = nullptr;
+  if (const auto& m = v.run.first)
+    first = {{"kind", m->word},
+             {"length", m->position},
+             {"word", letters(v.subject.automaton, *m)},
+             {"want", run.task->word(m->want)},
+             {"got", run.task->word(m->got)}};
+  return {{"run", run.folder},
+          {"title", v.subject.title},
+          {"right", v.right()},
+          {"exactness", v.exactness},
+          {"t_safe", std::isfinite(v.t_safe) ? Json(v.t_safe) : Json(nullptr)},
+          {"certificate", v.certificate ? Json{{"holds", v.certificate->holds()},
+                                               {"all_lengths", v.certificate->exact},
+                                               {"parts", parts}}
+                                        : Json(nullptr)},
+          {"tokens", v.run.tokens},
+          {"words", v.run.words},
+          {"longest", v.run.longest},
+          {"wrong", v.run.wrong},
+          {"margin", v.run.margin},
+          {"first_wrong", first},
+          {"kinds", kinds}};
+}
+
+void print(const Verified& v, const experiments::Run& run) {
+  std::cout << v.subject.title << "\n";
+  if (v.certificate) {
+    for (const auto& p : v.certificate->parts)
+      if (p.cases > 0)
+        std::cout << fmt::format("  {:<16} {:>9} cases  {}\n", p.name, thousands(p.cases),
+                                 p.wrong.empty() ? "right" : p.wrong);
+    if (v.certificate->holds())
+      std::cout << (v.certificate->exact
+                        ? "certificate: right on every word of every length\n"
+                        : "certificate: every part is right; lengths are limited by drift\n");
+    else
+      std::cout << "certificate: NO, " << v.certificate->first_wrong() << "\n";
+  }
+  std::cout << fmt::format("exactness: {}", v.exactness);
+  if (std::isfinite(v.t_safe)) std::cout << fmt::format(", T_safe {:.2g} tokens", v.t_safe);
+  std::cout << fmt::format(
+      "\n{} tokens in {} words, the longest {}: {} wrong, least margin {:.3g}\n",
+      thousands(v.run.tokens), thousands(v.run.words), thousands(v.run.longest),
+      thousands(v.run.wrong), v.run.margin);
+  if (const auto& m = v.run.first)
+    std::cout << fmt::format("first wrong at length {} ({}): {} -> {}, not {}\n", m->position,
+                             m->word, letters(v.subject.automaton, *m), run.task->word(m->got),
+                             run.task->word(m->want));
+}
+
+}  // namespace
+
+Action verify_model(CLI::App& app) {
+  auto a = std::make_shared<VerifyArguments>();
+  app.add_option("RUN", a->run, "a folder that `lrnn compile` or `lrnn train` wrote")->required();
+  app.add_option("--tokens", a->tokens, "length of the longest word (default: 1e6)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  app.add_option("--seed", a->seed, "of the random words")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
+  const auto source = add_automaton_options(app);
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer(
+      "Checks a compiled model part by part, which is a proof for words of every length where it "
+      "is\n"
+      "exact, and then runs long words. A trained model is compared with the automaton that is "
+      "named.\n"
+      "Exit code 1 when something is wrong.\n\nExample:\n  lrnn verify runs/abba --tokens 1e6");
+  return [a, source] {
+    const auto v = verify(*a, *source);
+    const auto run = experiments::open(a->run);
+    a->json ? print_json(to_json(v, run)) : print(v, run);
+    return v.right() ? kDone : kNo;
+  };
+}
+
+}  // namespace lrnn::cli

@@ -1,0 +1,37 @@
+#include "compile/compile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "compile/drift.h"
+#include "model/checkpoint.h"
+
+namespace lrnn::compile {
+
+std::unique_ptr<Compiled> compile(const automata::Subject& subject, const Options& options) {
+  auto out = std::make_unique<Compiled>();
+  out->subject = subject;
+  out->options = options;
+  const auto& a = out->subject.automaton;
+  const auto cascade = std::make_shared<const automata::Cascade>(a);
+  out->properties = automata::classify(a, *cascade);
+  const auto plans = automata::plans(a, out->properties, cascade);
+  out->plan = automata::choose(plans, options.limits);
+  out->labels = labels_of(a, subject.recogniser);
+  out->built = build(out->plan, a, out->labels);
+  out->weights =
+      weights(out->built->network, {options.profile, options.limits.negative, options.gate});
+  out->exactness = out->plan.exactness;
+  out->t_safe = safe_length(*out);
+  if (std::isfinite(out->t_safe)) out->exactness = automata::Exactness::kDrift;
+  return out;
+}
+
+model::ModelPtr model_of(const Weights& weights) {
+  auto model = model::Model::blank(weights.config, weights.vocabulary);
+  model::load_into(*model, weights.tensors, "the construction");
+  return model;
+}
+
+}  // namespace lrnn::compile

@@ -1,0 +1,11 @@
+#pragma once
+
+namespace lrnn::compile {
+
+struct Compiled;
+
+// How many tokens the model is surely right for: infinite when every head is exact, otherwise what
+// its inexact keys and their norm leave, with rounding noise taken as random.
+double safe_length(const Compiled& compiled);
+
+}  // namespace lrnn::compile

@@ -1,0 +1,27 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "automata/automaton.h"
+
+// Words to try a model on. Random ones alone prove little: most fall into a state that is never
+// left again within a few letters.
+namespace lrnn::compile {
+
+struct Word {
+  std::string name;
+  // The next letter, given how many came before and the state they led to.
+  std::function<int64_t(int64_t t, int64_t state)> letter;
+};
+
+// Uniform letters, and a walk that stays out of absorbing states while it can.
+std::vector<Word> long_words(const automata::Automaton& a, uint64_t seed);
+// Single letters, all short periods, a de Bruijn word and single letters with noise; at most
+// `most`.
+std::vector<Word> structured_words(const automata::Automaton& a, uint64_t seed, size_t most);
+// One word through every state and letter, with a few letters behind.
+std::vector<std::vector<int64_t>> covering_words(const automata::Automaton& a, uint64_t seed,
+                                                 size_t most);
+
+}  // namespace lrnn::compile
