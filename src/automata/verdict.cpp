@@ -170,15 +170,14 @@ class Judge {
 
   // Constructions that a theorem grants and that we do not build: registers written row by row.
   std::optional<Verdict> overwrites(const Verdict& v) const {
-    if (!v.householders) return std::nullopt;
-    if (c_.definite && *c_.definite <= *v.householders && v.negative)
+    if (c_.definite && within(v.householders, *c_.definite) && v.negative)
       return yes(v, Verdict::kExistence, "shift register",
                  cat("the last ", *c_.definite, " letters decide the state"));
-    if (c_.permutation_reset && v.negative && c_.states <= *v.householders)
+    if (c_.permutation_reset && v.negative && within(v.householders, c_.states))
       return yes(v, Verdict::kExistence, "Theorem 4 of Grazzi et al.",
                  "every letter permutes the states or overwrites them row by row");
     if (v.family == Verdict::kGatedDeltaProduct && c_.permutation_reset && v.negative &&
-        c_.states - 1 <= *v.householders)
+        within(v.householders, c_.states - 1))
       return yes(v, Verdict::kExistence, "DeltaProduct, gated",
                  "the gate forgets, then one write resets");
     return std::nullopt;
