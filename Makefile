@@ -30,9 +30,11 @@ demo: setup  ## train the twins and show why the sign matters
 	@build/lrnn demo --out runs/demo
 
 bench: build  ## agree with the definitions, then time
+	@ninja -C build -j $(JOBS) benchmarks
 	@bench/run.sh build
 
 bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at beta = 2
+	@ninja -C build -j $(JOBS) benchmarks_gpu
 	@build/delta_product_gpu_bench | tee build/bench-gpu.jsonl
 	@build/delta_product_accuracy | tee build/accuracy-gpu.jsonl
 

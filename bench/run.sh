@@ -3,7 +3,8 @@
 # and, where a Python with torch is found, the PyTorch baselines beside them.
 set -euo pipefail
 build=${1:-build}
-for program in "$build"/*_bench; do
+for source in bench/*_bench.cpp; do
+  program=$build/$(basename "$source" .cpp)
   echo "== $(basename "$program")"
   "$program" --benchmark_counters_tabular=true
 done
