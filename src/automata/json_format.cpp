@@ -31,6 +31,8 @@ Json parse_strictly(const std::string& text, const NamedTable& table) {
   };
   try {
     return Json::parse(text, watch);
+  } catch (const Json::out_of_range&) {
+    table.fail("a number in it is too large for any type");
   } catch (const Json::parse_error& e) {
     table.fail(
         cat("this is not JSON: ", json_place(e.what())),

@@ -69,6 +69,7 @@ TEST(JsonFormat, MistakesAreNamed) {
 TEST(JsonFormat, BrokenTextIsRefused) {
   EXPECT_EQ(json_error("{\"alphabet\": [\"a\","), "f: this is not JSON: line 1, column 19");
   EXPECT_EQ(json_error("[1,2]"), "f: an automaton is a JSON object");
+  EXPECT_EQ(json_error("[99E999999]"), "f: a number in it is too large for any type");
   EXPECT_EQ(json_error("{}"), "f: 'alphabet' must be a list of names");
   EXPECT_EQ(json_error("\xff\xfe{}"), "f: this is not JSON: line 1, column 1");
   EXPECT_EQ(json_error(with(kEven, "\"even\"", "\"ev\xff\"")).substr(0, 21),
