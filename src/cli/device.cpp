@@ -40,10 +40,7 @@ std::string why_no_cuda() {
 void require_device(const std::string& device) {
   if (device == "cpu") return;
   check(device == "cuda", "--device must be cpu or cuda, got '", device, "'");
-  const auto why = why_no_cuda();
-  throw Error(
-      why.empty() ? "training and evaluation run on the CPU only, the ops on CUDA too" : why,
-      "use --device cpu");
+  if (const auto why = why_no_cuda(); !why.empty()) throw Error(why, "use --device cpu");
 }
 
 }  // namespace lrnn::cli

@@ -136,9 +136,10 @@ void print(const Measured& m) {
   std::cout << table.text();
 }
 
-int evaluate_run(const EvalArguments& a) {
+int evaluate_run(const EvalArguments& a, const std::string& device) {
   const Range length = a.lengths.empty() ? Range{} : parse_lengths(a.lengths);
   auto run = experiments::open(a.run);
+  run.model->to(torch::Device(device));
   const auto m = measure(run, a, length);
   const std::string csv_file = a.run + "/eval/length.csv", figure = a.run + "/figures/length.svg";
   write_file(csv_file, csv(m).csv());
@@ -185,7 +186,7 @@ Action eval(CLI::App& app) {
       "of the end of training.\n\nExample:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096");
   return [a, device] {
     require_device(*device);
-    return evaluate_run(*a);
+    return evaluate_run(*a, *device);
   };
 }
 

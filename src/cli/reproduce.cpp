@@ -164,8 +164,9 @@ Action reproduce(CLI::App& app) {
   app.add_option("--seeds", a->plan.seeds, "runs per cell (default: 3)")->type_name("N");
   app.add_option("--scale", a->plan.scale, "shorten to this part of the steps (marked)")
       ->type_name("X");
-  app.add_option("--jobs", a->jobs, "runs at once (default: what cores and memory allow)")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--jobs", a->jobs, "runs at once (default auto: what cores and memory allow)")
+      ->transform([](const std::string& text) { return text == "auto" ? std::string("0") : text; })
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   app.add_flag("--lr-grid", a->plan.lr_grid, "try 1e-2 1e-3 5e-4 1e-4, choose by the median");
   app.add_option("--out", a->plan.out, "where runs and reports go (default: runs/reproduce)")

@@ -46,7 +46,7 @@ void report(const TrainArguments& a, const std::string& out,
   if (!a.quiet) std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "\n";
 }
 
-int run_training(const TrainArguments& a) {
+int run_training(const TrainArguments& a, const std::string& device) {
   const auto config = experiments::read_config(a.config, a.overrides);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
   ProgressBar bar(a.quiet);
@@ -54,6 +54,7 @@ int run_training(const TrainArguments& a) {
   if (!a.quiet) say("training in " + out);
   const auto result =
       experiments::train(config, {.out = out,
+                                  .device = device,
                                   .resume = a.resume,
                                   .progress = [&](const experiments::Progress& p) { bar.show(p); },
                                   .interrupted = interrupted});
@@ -63,8 +64,9 @@ int run_training(const TrainArguments& a) {
     std::string command = "lrnn train " + a.config;
     for (const auto& o : a.overrides) command += " '" + o + "'";
     say(fmt::format(
-        "interrupted at step {} of {}; everything is saved\ngo on with: {} --out {} --resume",
-        result.step, config.train.steps, command, out));
+        "interrupted at step {} of {}; everything is saved\ngo on with: {} --out {} --resume{}",
+        result.step, config.train.steps, command, out,
+        device == "cpu" ? "" : " --device " + device));
     return kInterrupted;
   }
   report(a, out, result);
@@ -89,7 +91,7 @@ Action train(CLI::App& app) {
       "Ctrl-C saves and stops; --resume goes on, to the same bits as an undisturbed run.");
   return [a, device] {
     require_device(*device);
-    return run_training(*a);
+    return run_training(*a, *device);
   };
 }
 

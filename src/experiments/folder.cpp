@@ -101,23 +101,26 @@ void Folder::check_config(const RunConfig& config) const {
                 "use the same config, or start a new run with another --out");
 }
 
-int64_t Folder::settle_threads(int64_t threads) const {
+Folder::Machine Folder::settle(const Machine& machine) const {
   const std::string path = file("info.json");
   if (existed_ && fs::exists(path)) {
     try {
-      return Json::parse(read_file(path)).at("threads").get<int64_t>();
+      const auto info = Json::parse(read_file(path));
+      return {.threads = info.at("threads").get<int64_t>(), .device = info.value("device", "cpu")};
     } catch (const Json::exception&) {
       throw Error(path + " is damaged: it does not say how many threads the run uses",
                   "write {\"threads\": n} into it with the n the run was started with");
     }
   }
-  const Json info{{"lrnn", LRNN_VERSION},
-                  {"libtorch", TORCH_VERSION},
-                  {"cpu", cpu_name()},
-                  {"threads", threads},
-                  {"started", now()}};
+  Json info{{"lrnn", LRNN_VERSION},
+            {"libtorch", TORCH_VERSION},
+            {"cpu", cpu_name()},
+            {"threads", machine.threads},
+            {"device", machine.device}};
+  if (!machine.gpu.empty()) info["gpu"] = machine.gpu;
+  info["started"] = now();
   write_atomically(path, info.dump(2) + "\n");
-  return threads;
+  return machine;
 }
 
 }  // namespace lrnn::experiments

@@ -27,9 +27,13 @@ class Folder {
   const Checkpoints& checkpoints() const { return checkpoints_; }
   bool existed() const { return existed_; }
 
-  // The number of threads the run was started with, so that a resumed one gives the same bits; on
-  // the first call ever `threads` becomes that number.
-  int64_t settle_threads(int64_t threads) const;
+  // What a run was started with, so that a resumed one gives the same bits: on the first call ever
+  // it is what is passed, and later what was written down then.
+  struct Machine {
+    int64_t threads = 1;
+    std::string device = "cpu", gpu = {};  // gpu: its name
+  };
+  Machine settle(const Machine& now) const;
 
  private:
   void lock();

@@ -1,5 +1,6 @@
 #include "experiments/reproduce.h"
 
+#include <fmt/core.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "experiments/outcome.h"
 #include "experiments/process.h"
+#include "experiments/training_thread.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -45,28 +47,36 @@ std::string last_error(const std::string& file) {
   return out.empty() ? last : out;
 }
 
-// One run in two processes, one after the other: training, then accuracy by length.
+// One run: training, then accuracy by length. On the CPU each is a process of its own; on a GPU
+// training is a thread of this one.
 class Worker {
  public:
   Worker(const PlannedRun& run, size_t index, const ReproduceOptions& options)
       : run_(run), index_(index), options_(options), log_(run.folder + "/train.log") {
     fs::create_directories(run.folder);
+    if (options.device != "cpu") {
+      thread_ = std::make_unique<TrainingThread>(run.resolved, run.folder, options.device);
+      return;
+    }
     std::vector<std::string> words = {options.program, "train", run.config};
     words.insert(words.end(), run.overrides.begin(), run.overrides.end());
-    for (const auto& word : {std::string("--out"), run.folder, std::string("--resume"),
-                             std::string("--device"), options.device})
+    for (const auto& word : {std::string("--out"), run.folder, std::string("--resume")})
       words.push_back(word);
     start(std::move(words), "");
   }
 
   size_t index() const { return index_; }
-  void stop() { stopped_ = true, process_->stop(); }
+  void stop() {
+    stopped_ = true;
+    process_ ? process_->stop() : thread_->stop();
+  }
 
   // Looks at the run; false once it has ended.
   bool look(RunProgress& progress) {
-    if (!measuring_) read_log(progress);
-    if (process_->running()) return true;
-    const int code = process_->code();
+    if (thread_) read_thread(progress);
+    else if (!measuring_) read_log(progress);
+    if (process_ ? process_->running() : thread_->running()) return true;
+    const int code = process_ ? process_->code() : thread_->code();
     if (code == 0 && !measuring_ && wants_lengths(run_)) return measure(progress), true;
     if (code == 0 && measuring_) fs::rename(partial(), lengths_file(run_));
     progress.state = code == 0 ? RunProgress::kDone : RunProgress::kFailed;
@@ -84,11 +94,20 @@ class Worker {
 
   void measure(RunProgress& progress) {
     measuring_ = true;
+    thread_.reset();
     progress.state = RunProgress::kMeasuring;
     progress.step = progress.steps;
     fs::create_directories(fs::path(partial()).parent_path());
     start({options_.program, "eval", run_.folder, "--json", "--device", options_.device},
           partial());
+  }
+
+  void read_thread(RunProgress& progress) const {
+    const auto p = thread_->progress();
+    if (p.steps == 0) return;
+    progress.step = p.step, progress.steps = p.steps;
+    progress.steps_per_second = p.steps_per_second;
+    progress.news = fmt::format("loss {:.4f}", p.loss);
   }
 
   void read_log(RunProgress& progress) const {
@@ -102,6 +121,7 @@ class Worker {
   }
 
   std::string why(int code) const {
+    if (thread_) return thread_->error();
     if (code == 127) return "the program could not be started";
     if (code == 130) return "it was stopped from outside";
     if (code > 128) return cat("the process was ended by signal ", code - 128);
@@ -113,6 +133,7 @@ class Worker {
   size_t index_;
   const ReproduceOptions& options_;
   std::string log_;
+  std::unique_ptr<TrainingThread> thread_;  // on a GPU, until the training is done
   std::unique_ptr<Process> process_;
   bool measuring_ = false, stopped_ = false;
 };

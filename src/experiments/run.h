@@ -52,7 +52,8 @@ struct Progress {
 };
 
 struct TrainOptions {
-  std::string out;  // the run folder
+  std::string out;             // the run folder
+  std::string device = "cpu";  // or "cuda", once its library is loaded
   bool resume = false;
   std::function<void(const Progress&)> progress;  // called now and then
   std::function<bool()> interrupted;              // true: finish the step, save, stop

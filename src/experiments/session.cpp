@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "experiments/result.h"
 #include "model/checkpoint.h"
+#include "ops/gpu.h"
 
 namespace lrnn::experiments {
 
@@ -45,10 +46,20 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
       task_(tasks::make(config.task)),
       model_(build(config, *task_)),
       folder_(options.out, config, options.resume) {
-  threads_ = std::make_unique<training::Threads>(
-      folder_.settle_threads(training::choose_threads(*model_, *task_, config.train)));
-  trainer_ =
-      std::make_unique<training::Trainer>(*model_, *task_, config.train, uint64_t(config.seed));
+  if (options.device != "cpu") {
+    check(ops::gpu() != nullptr, "the kernels for ", options.device, " are not loaded");
+    stream_ = ops::gpu()->own_stream();
+    model_->to(torch::Device(options.device));
+  }
+  const auto settled = folder_.settle(
+      {.threads = training::choose_threads(*model_, *task_, config.train),
+       .device = options.device,
+       .gpu = options.device == "cpu" ? "" : ops::gpu()->name()});
+  if (settled.device != options.device)
+    fmt::print(stderr, "warning: the run began on {} and goes on on {}: its bits will differ\n",
+               settled.device, options.device);
+  threads_ = std::make_unique<training::Threads>(settled.threads);
+  trainer_ = training::make_trainer(*model_, *task_, config.train, uint64_t(config.seed));
   if (folder_.existed()) restore();
   metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
   const auto timing = folder_.file("timing.jsonl");

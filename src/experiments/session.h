@@ -32,6 +32,7 @@ class Session {
 
   RunConfig config_;
   const TrainOptions& options_;
+  std::shared_ptr<void> stream_;  // of a run on a GPU
   tasks::TaskPtr task_;
   model::ModelPtr model_;
   Folder folder_;  // after task and model: what cannot be built leaves no folder behind

@@ -33,6 +33,7 @@ void send(int pipe, const Message& message) {
   Message message;
   try {
     const auto result = train(job.config, {.out = job.out,
+                                           .device = "cpu",
                                            .resume = false,
                                            .progress =
                                                [&](const Progress& p) {

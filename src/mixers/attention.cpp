@@ -52,6 +52,11 @@ class Attention final : public Mixer {
     const Padded padded(x, context);
     const int64_t T = padded.length(), past = state[0].defined() ? state[0].size(1) : 0;
     const Tensor place = places(padded, state[0]);  // [S,T]
+    if (positions_.defined() && place.numel() > 0) {
+      const int64_t last = past > 0 ? place.max().item<int64_t>() : T - 1;
+      lrnn::check(last < c_.context, "attention: there are ", c_.context,
+                  " learned positions, and a token has the number ", last + 1);
+    }
     const Tensor q_place = context.last_only ? place.slice(1, T - 1) : place;
     const Tensor q = rotate(
         at(x, *q_proj_, context.last_only ? padded.pick_last() : padded.pick(), q_place), q_place);
@@ -90,22 +95,18 @@ class Attention final : public Mixer {
  private:
   // The number of tokens before each one. [S,T]
   Tensor places(const Padded& padded, const Tensor& state) const {
+    const auto options = q_proj_->weight.options().dtype(torch::kInt64).requires_grad(false);
     const Tensor before = state.defined()
                               ? state.select(2, 2 * H_ * D_).sum(1, true).to(torch::kInt64)
-                              : torch::zeros({padded.sequences(), 1}, torch::kInt64);
-    if (!padded.packed()) return before + torch::arange(padded.length());
+                              : torch::zeros({padded.sequences(), 1}, options);
+    if (!padded.packed()) return before + torch::arange(padded.length(), options);
     return (before + padded.valid().cumsum(1) - 1).clamp_min(0);
   }
 
   // W (x + position) [S,T,H,D]
   Tensor at(const Rows& x, const Linear& linear, const Tensor& pick, const Tensor& place) const {
     Tensor y = x.through(linear, pick);
-    if (positions_.defined()) {
-      const int64_t last = place.numel() > 0 ? place.max().item<int64_t>() : 0;
-      lrnn::check(last < c_.context, "attention: there are ", c_.context,
-                  " learned positions, and a token has the number ", last + 1);
-      y = y + ops::take({linear.forward(positions_)}, place)[0];
-    }
+    if (positions_.defined()) y = y + ops::take({linear.forward(positions_)}, place)[0];
     return y.unflatten(-1, {H_, D_});
   }
 
@@ -113,7 +114,8 @@ class Attention final : public Mixer {
   Tensor rotate(const Tensor& y, const Tensor& place) const {
     const int64_t half = D_ / 2;
     if (c_.positions != "rotary" || half == 0) return y;
-    const Tensor frequency = torch::exp(torch::arange(half, torch::kFloat64) *
+    const auto options = torch::dtype(torch::kFloat64).device(y.device());
+    const Tensor frequency = torch::exp(torch::arange(half, options) *
                                         (-std::log(c_.rotary_base) / double(half)));
     const Tensor angle = (place.unsqueeze(-1) * frequency).unsqueeze(2);  // [S,T,1,half], double
     const Tensor c = angle.cos().to(y.scalar_type()), s = angle.sin().to(y.scalar_type());
@@ -137,7 +139,9 @@ class Attention final : public Mixer {
   static Tensor allowed(const Tensor& rows, const Padded& padded, int64_t past, int64_t n) {
     if (!padded.packed() && past == 0) return {};
     const int64_t total = rows.size(1);
-    const Tensor key = torch::arange(total), query = torch::arange(total - n, total).unsqueeze(1);
+    const auto options = torch::dtype(torch::kInt64).device(rows.device());
+    const Tensor key = torch::arange(total, options),
+                 query = torch::arange(total - n, total, options).unsqueeze(1);
     const Tensor real = (rows.detach().select(2, rows.size(2) - 1) > 0).view({-1, 1, 1, total});
     return real.logical_and(key <= query).logical_or(key == query);
   }

@@ -129,6 +129,12 @@ class Rwkv7 final : public Mixer {
   // The token before each, and the last of each sequence as the new state [S,D].
   Tensor shifted(const Tensor& x, Tensor& state, const Context& context) const {
     const int64_t B = x.size(0), T = x.size(1), rows = B * T;
+    if (!context.cu_seqlens.defined() && T > 0) {
+      const Tensor first = state.defined() ? state.to(x.scalar_type()).unsqueeze(1)
+                                           : torch::zeros({B, 1, x.size(2)}, x.options());
+      state = x.select(1, T - 1);
+      return torch::cat({first, x.slice(1, 0, T - 1)}, 1);
+    }
     const Tensor ends = context.last_rows(B, T, 1).squeeze(1);  // [S], -1 for an empty sequence
     Tensor begins = torch::arange(0, rows, std::max<int64_t>(T, 1));
     if (context.cu_seqlens.defined()) begins = context.cu_seqlens.slice(0, 0, -1);

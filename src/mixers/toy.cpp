@@ -39,7 +39,7 @@ class Loop : public Mixer {
     if (state.empty()) state.resize(1);
     lrnn::check(state.size() == 1, "the state has ", state.size(), " tensors, not 1");
     const auto wide = parameters().front().scalar_type();
-    Tensor s = state[0].defined() ? state[0] : first(padded.sequences(), wide);
+    Tensor s = state[0].defined() ? state[0] : first(padded.sequences(), u.options().dtype(wide));
     const std::vector<Tensor> inputs = prepare(u);
     std::vector<Tensor> out;
     for (int64_t t = 0; t < padded.length(); ++t) {
@@ -57,7 +57,7 @@ class Loop : public Mixer {
   }
 
  protected:
-  virtual Tensor first(int64_t sequences, torch::Dtype dtype) const = 0;
+  virtual Tensor first(int64_t sequences, const torch::TensorOptions& like) const = 0;
   virtual std::vector<Tensor> prepare(const Tensor& u) const = 0;  // [S,T,..] each
   virtual Tensor step(const std::vector<Tensor>& now, const Tensor& state) const = 0;
   virtual Tensor read(const Tensor& states) const { return states; }  // [S,T,..] -> [S,T,width]
@@ -70,8 +70,9 @@ class Loop : public Mixer {
   }
   // Under autocast outputs are bfloat16, as those of the other mixers.
   static torch::Dtype narrow(const Tensor& u) {
-    return at::autocast::is_autocast_enabled(at::kCPU) ? at::autocast::get_autocast_dtype(at::kCPU)
-                                                       : u.scalar_type();
+    const auto device = u.device().type();
+    return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)
+                                                     : u.scalar_type();
   }
 };
 
@@ -102,8 +103,8 @@ class Diagonal final : public Loop {
   int64_t state_size() const override { return width_; }
 
  private:
-  Tensor first(int64_t sequences, torch::Dtype dtype) const override {
-    return torch::zeros({sequences, width_}, dtype);
+  Tensor first(int64_t sequences, const torch::TensorOptions& like) const override {
+    return torch::zeros({sequences, width_}, like);
   }
   std::vector<Tensor> prepare(const Tensor& u) const override {
     const Tensor a = 10 * A_->forward(u);
@@ -136,8 +137,8 @@ class FullMatrix final : public Loop {
   int64_t state_size() const override { return width_; }
 
  private:
-  Tensor first(int64_t sequences, torch::Dtype dtype) const override {
-    return torch::zeros({sequences, width_}, dtype);
+  Tensor first(int64_t sequences, const torch::TensorOptions& like) const override {
+    return torch::zeros({sequences, width_}, like);
   }
   std::vector<Tensor> prepare(const Tensor& u) const override { return {u}; }
   // The matrices of one step at a time: those of all would be the width times the activations.
@@ -185,8 +186,8 @@ class MatrixProduct final : public Loop {
   int64_t state_size() const override { return n_ * n_; }
 
  private:
-  Tensor first(int64_t sequences, torch::Dtype dtype) const override {
-    return torch::eye(n_, dtype).repeat({sequences, 1, 1});
+  Tensor first(int64_t sequences, const torch::TensorOptions& like) const override {
+    return torch::eye(n_, like).repeat({sequences, 1, 1});
   }
   std::vector<Tensor> prepare(const Tensor& u) const override {
     return {A_->forward(u).unflatten(-1, {n_, n_})};

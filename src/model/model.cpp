@@ -169,6 +169,8 @@ int64_t Model::parameter_count() const {
   return count;
 }
 
+torch::Device Model::device() const { return impl_->trunk->embedding().device(); }
+
 bool Model::decays(const std::string& name) const {
   if (config_.decay == "matrices") {
     const auto parameters = named_parameters();

@@ -107,6 +107,7 @@ class Model : public torch::nn::Module {
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens
   int64_t parameter_count() const;
   const ModelConfig& config() const { return config_; }
+  torch::Device device() const;  // where the weights are
   // Whether weight decay applies to the parameter of that name.
   bool decays(const std::string& name) const;
 

@@ -50,17 +50,17 @@ struct LinearsBackward final : torch::autograd::Node {
   }
 };
 
-Tensor cast(const Tensor& x) {
-  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(at::kCPU), x, c10::kCPU);
+Tensor cast(const Tensor& x, c10::DeviceType device) {
+  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), x, device);
 }
 
 }  // namespace
 
 std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const Shapes& shapes) {
   Tensor x = x_;
-  if (at::autocast::is_autocast_enabled(at::kCPU)) {
-    x = cast(x);
-    for (auto& w : weights) w = cast(w);
+  if (const auto device = x.device().type(); at::autocast::is_autocast_enabled(device)) {
+    x = cast(x, device);
+    for (auto& w : weights) w = cast(w, device);
   }
   const int64_t D = weights.at(0).size(1);
   std::shared_ptr<LinearsBackward> node;

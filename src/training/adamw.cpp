@@ -30,15 +30,18 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
 void AdamW::seat(torch::nn::Module& module) {
   std::set<const void*> seen;  // tied parameters appear under each of their names
   int64_t total = 0;
+  torch::Device device = torch::kCPU;
   for (const auto& item : module.named_parameters()) {
     const Tensor& p = item.value();
     if (!p.requires_grad() || !seen.insert(p.unsafeGetTensorImpl()).second) continue;
-    check(p.scalar_type() == torch::kFloat32 && p.device().is_cpu(), "[adamw] parameter ",
-          item.key(), " must be float32 on the CPU, got ", p.scalar_type(), " on ", p.device());
+    check(p.scalar_type() == torch::kFloat32 && (slots_.empty() || p.device() == device),
+          "[adamw] parameter ", item.key(), " must be float32 on the device of the others, got ",
+          p.scalar_type(), " on ", p.device());
+    device = p.device();
     slots_.push_back({item.key(), p, {}, total, p.numel()});
     total += (p.numel() + kAlign - 1) / kAlign * kAlign;
   }
-  for (auto* buffer : {&values_, &grads_, &m_, &v_}) *buffer = torch::zeros({total});
+  for (auto* buffer : {&values_, &grads_, &m_, &v_}) *buffer = torch::zeros({total}, device);
   torch::NoGradGuard no_grad;
   for (auto& slot : slots_) {
     const auto view = [&](const Tensor& flat) {
@@ -132,8 +135,33 @@ void AdamW::step(double lr, double scale) {
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
 }
 
+ops::GpuAdamW AdamW::on_gpu(const Tensor& settings, const Tensor& report) const {
+  Tensor decays = torch::zeros(values_.sizes(), torch::kBool);
+  for (const auto& piece : pieces_)
+    if (piece.decays) decays.slice(0, piece.begin, piece.end).fill_(true);
+  return {.values = values_,
+          .grads = grads_,
+          .m = m_,
+          .v = v_,
+          .decays = decays.to(values_.device()),
+          .beta1 = beta1_,
+          .beta2 = beta2_,
+          .eps = eps_,
+          .settings = settings,
+          .report = report};
+}
+
+void AdamW::fill_settings(double lr, double clip, double* settings) const {
+  const auto t = double(t_ + 1);
+  settings[ops::GpuAdamW::kRate] = lr / (1 - std::pow(beta1_, t));
+  settings[ops::GpuAdamW::kRoot] = std::sqrt(1 - std::pow(beta2_, t));
+  settings[ops::GpuAdamW::kKeep] = 1 - lr * decay_;
+  settings[ops::GpuAdamW::kClip] = clip;
+}
+
 std::map<std::string, Tensor> AdamW::state() const {
-  return {{"m", m_.clone()}, {"v", v_.clone()}, {"step", torch::tensor({t_}, torch::kLong)}};
+  const auto copy = [](const Tensor& x) { return x.to(torch::kCPU, x.scalar_type(), false, true); };
+  return {{"m", copy(m_)}, {"v", copy(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
 }
 
 void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& where) {

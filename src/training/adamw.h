@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/config.h"
 
@@ -27,6 +28,8 @@ class AdamW {
       : AdamW(model, train, [&](const std::string& name) { return model.decays(name); }) {}
 
   void zero_grad();
+  // Takes in gradients that lie elsewhere than in the flat buffer.
+  void gather() const;
   // Of all gradients together; not finite exactly if one of them is not.
   double grad_norm() const;
   // The first parameter whose gradient is not finite, or "".
@@ -35,6 +38,12 @@ class AdamW {
   static double clip(double norm, double limit);
   // One update with gradients times `scale`.
   void step(double lr, double scale = 1);
+
+  // The same update where the parameters are on a GPU: the buffers, to be recorded once; then, for
+  // every update, its settings, and applied() when the report says that it was made.
+  ops::GpuAdamW on_gpu(const torch::Tensor& settings, const torch::Tensor& report) const;
+  void fill_settings(double lr, double clip, double* settings) const;
+  void applied() { ++t_; }
 
   int64_t steps() const { return t_; }
   // m, v and step, for checkpoints. `where` names the file in errors.
@@ -53,7 +62,6 @@ class AdamW {
   };
   void seat(torch::nn::Module& module);
   void cut(const Decays& decays);
-  void gather() const;
 
   double beta1_, beta2_, eps_, decay_;
   int64_t t_ = 0;

@@ -67,6 +67,30 @@ Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary) {
   return out;
 }
 
+int64_t longest(const Example* examples, int64_t count) {
+  size_t out = 0;
+  for (auto e = examples; e != examples + count; ++e) out = std::max(out, e->input.size());
+  return int64_t(out);
+}
+
+Batch make_rectangle(const Example* examples, int64_t count, int64_t vocabulary, int64_t length) {
+  check(count > 0, "a batch needs at least one example");
+  Batch out;
+  out.input = torch::zeros({count, length}, torch::kInt64);
+  out.target = torch::full({count * length}, -1, torch::kInt64);
+  auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
+  for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
+    check_example(*e, vocabulary);
+    check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
+          " tokens does not fit into a rectangle of ", length);
+    std::copy(e->input.begin(), e->input.end(), input);
+    std::copy(e->target.begin(), e->target.end(), target);
+    out.targets += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
+  }
+  check(out.targets > 0, "the task made a batch without a single target");
+  return out;
+}
+
 std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split, Range length,
                           int64_t first, int64_t count) {
   std::vector<Example> out;

@@ -21,6 +21,12 @@ struct Batch {
 // The examples keep their order.
 Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary);
 
+// The same examples as a rectangle [count,length] on the CPU, for devices that want equal shapes:
+// shorter ones are followed by tokens without a target, which no causal model takes notice of.
+Batch make_rectangle(const tasks::Example* examples, int64_t count, int64_t vocabulary,
+                     int64_t length);
+int64_t longest(const tasks::Example* examples, int64_t count);
+
 // Examples first .. first+count-1 of a split.
 std::vector<tasks::Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split,
                                  Range length, int64_t first, int64_t count);

@@ -12,16 +12,26 @@ using tasks::Example;
 
 namespace {
 
-// Activations of one forward stay within a few hundred megabytes however long the sequences are.
-constexpr int64_t kTokensPerForward = 16384;
+// Activations of one forward stay within a few hundred megabytes (a few gigabytes on a GPU) however
+// long the sequences are.
+constexpr int64_t kTokensPerForward = 16384, kTokensPerGpuForward = 262144;
+constexpr int64_t kPadTo = 32;  // GPU: few different shapes
 
 // How many examples from `first` on fit into one forward; at least one.
-int64_t fitting(const std::vector<Example>& examples, int64_t first) {
+int64_t fitting(const std::vector<Example>& examples, int64_t first, int64_t most) {
   int64_t tokens = 0, last = first;
   while (last < int64_t(examples.size()) &&
-         (last == first || tokens + int64_t(examples[last].input.size()) <= kTokensPerForward))
+         (last == first || tokens + int64_t(examples[last].input.size()) <= most))
     tokens += int64_t(examples[last++].input.size());
   return last - first;
+}
+
+Batch batch_for(torch::Device device, const Example* examples, int64_t count, int64_t vocabulary) {
+  if (device.is_cpu()) return make_batch(examples, count, vocabulary);
+  const int64_t length = (longest(examples, count) + kPadTo - 1) / kPadTo * kPadTo;
+  Batch out = make_rectangle(examples, count, vocabulary, length);
+  out.input = out.input.to(device), out.target = out.target.to(device);
+  return out;
 }
 
 class Counter {
@@ -81,7 +91,9 @@ Evaluation evaluate(model::Model& model, const tasks::Task& task, const Evaluate
         " to ", length.hi);
 
   torch::InferenceMode no_gradients;
-  Precision precision(options.precision);
+  const auto device = model.device();
+  const int64_t most = device.is_cpu() ? kTokensPerForward : kTokensPerGpuForward;
+  Precision precision(options.precision, device.type());
   Counter counter(task.score());
   double loss = 0;
   int64_t batches = 0;
@@ -91,14 +103,14 @@ Evaluation evaluate(model::Model& model, const tasks::Task& task, const Evaluate
     double sum = 0;
     int64_t targets = 0;
     for (int64_t i = 0, n; i < int64_t(examples.size()); i += n) {
-      n = fitting(examples, i);
-      const auto batch = make_batch(&examples[size_t(i)], n, task.vocabulary());
+      n = fitting(examples, i, most);
+      const auto batch = batch_for(device, &examples[size_t(i)], n, task.vocabulary());
       model::State state;
       const auto logits = model.forward(batch.input, state, batch.context);
       sum += loss_sum(logits, batch).item<double>();
       targets += batch.targets;
       // -1 is never an argmax, so rows without a target are false; keep the others.
-      const auto hits = right(logits, batch).masked_select(batch.target >= 0).contiguous();
+      const auto hits = right(logits, batch).masked_select(batch.target >= 0).cpu().contiguous();
       const bool* hit = hits.const_data_ptr<bool>();
       for (int64_t j = i; j < i + n; ++j) {
         const auto& target = examples[size_t(j)].target;

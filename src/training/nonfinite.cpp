@@ -20,9 +20,10 @@ std::string find_in_forward(model::Model& model, const Batch& batch, const std::
   const int64_t layers = config.layers;
   for (config.layers = 1; config.layers <= layers; ++config.layers) {
     const auto first = model::Model::blank(config, model.vocabulary());
+    first->to(model.device());
     const auto weights = model.named_parameters();
     for (auto& item : first->named_parameters()) item.value().copy_(weights[item.key()]);
-    Precision guard(precision);
+    Precision guard(precision, model.device().type());
     model::State state;
     if (!finite(first->forward(batch.input, state, batch.context)))
       return cat("the output of model.layers.", config.layers - 1);

@@ -15,11 +15,13 @@ namespace {
 
 }  // namespace
 
-Precision::Precision(const std::string& name)
-    : on_(name == "bfloat16"), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
+Precision::Precision(const std::string& name, c10::DeviceType device)
+    : device_(device),
+      on_(name == "bfloat16"),
+      before_(at::autocast::is_autocast_enabled(device)) {
   if (!on_) return;
-  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(device, at::kBFloat16);
+  at::autocast::set_autocast_enabled(device, true);
   at::autocast::increment_nesting();
 }
 
@@ -27,7 +29,7 @@ Precision::~Precision() {
   if (!on_) return;
   // The cast copies of the weights must not outlive an update.
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(at::kCPU, before_);
+  at::autocast::set_autocast_enabled(device_, before_);
 }
 
 }  // namespace lrnn::training

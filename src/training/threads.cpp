@@ -16,6 +16,7 @@ constexpr double kWorthSharing = 5e8;
 int64_t choose_threads(const model::Model& model, const tasks::Task& task,
                        const TrainConfig& config) {
   if (config.threads > 0) return config.threads;
+  if (!model.device().is_cpu()) return 1;
   double weights = 0;
   for (const auto& parameter : model.parameters()) weights += double(parameter.numel());
   const Range length = task.length(tasks::Split::kTrain);

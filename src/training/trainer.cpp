@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/torch.h"
+#include "training/gpu_trainer.h"
 #include "training/nonfinite.h"
 #include "training/precision.h"
 #include "training/schedule.h"
@@ -16,16 +17,17 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
         " tokens, the task has ", task.vocabulary());
 }
 
-// The parts of batch `index`, as equal in size as can be.
-std::vector<Batch> Trainer::batches(int64_t index) const {
+std::vector<tasks::Example> Trainer::examples(int64_t index) const {
   const auto split = tasks::Split::kTrain;
-  const auto examples =
-      draw(task_, seed_, split, task_.length(split), index * config_.batch, config_.batch);
+  return draw(task_, seed_, split, task_.length(split), index * config_.batch, config_.batch);
+}
+
+std::vector<Batch> Trainer::batches(int64_t index) const {
+  const auto all = examples(index);
   std::vector<Batch> out;
   for (int64_t part = 0; part < config_.accumulate; ++part) {
-    const int64_t first = part * config_.batch / config_.accumulate;
-    const int64_t last = (part + 1) * config_.batch / config_.accumulate;
-    out.push_back(make_batch(&examples[size_t(first)], last - first, task_.vocabulary()));
+    const int64_t first = part_begin(part), last = part_begin(part + 1);
+    out.push_back(make_batch(&all[size_t(first)], last - first, task_.vocabulary()));
   }
   return out;
 }
@@ -40,7 +42,7 @@ Update Trainer::update(int64_t step, int64_t index) {
   for (const auto& part : parts) {
     torch::Tensor loss;
     {
-      Precision precision(config_.precision);
+      Precision precision(config_.precision, torch::kCPU);
       model::State state;
       const auto logits = model_.forward(part.input, state, part.context);
       loss = loss_sum(logits, part) / double(out.targets);
@@ -71,6 +73,12 @@ void Trainer::not_finite(int64_t step, const std::string& what, const std::strin
   throw Error(cat("the ", what, " is not finite at step ", step, ": first in ", where),
               "lower train.lr, set train.clip=1, or pass over such batches with "
               "train.nonfinite=skip");
+}
+
+std::unique_ptr<Trainer> make_trainer(model::Model& model, const tasks::Task& task,
+                                      const TrainConfig& config, uint64_t seed) {
+  if (model.device().is_cpu()) return std::make_unique<Trainer>(model, task, config, seed);
+  return std::make_unique<GpuTrainer>(model, task, config, seed);
 }
 
 }  // namespace lrnn::training

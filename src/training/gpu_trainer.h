@@ -1,0 +1,45 @@
+#pragma once
+#include <map>
+
+#include "ops/gpu.h"
+#include "training/trainer.h"
+
+namespace lrnn::training {
+
+// Trains on a GPU. Forward, loss, backward, clipping and the update are recorded once for every
+// padded length and replayed: a small model is bound by launches otherwise. The host copies tokens
+// in, makes the next batch while the GPU works, and reads four numbers.
+class GpuTrainer final : public Trainer {
+ public:
+  // With `record` false every kernel is launched by itself: the same bits, for tests.
+  GpuTrainer(model::Model& model, const tasks::Task& task, const TrainConfig& config,
+             uint64_t seed, bool record = true);
+  Update update(int64_t step, int64_t index) override;
+
+ private:
+  // The parts of one batch, each [count,length] and its targets.
+  struct Parts {
+    int64_t index = -1, length = 0, targets = 0;
+    std::vector<Batch> parts;
+  };
+  struct Step {
+    std::vector<Batch> parts;  // on the GPU: what the recording reads
+    std::unique_ptr<ops::Recording> recording;
+  };
+
+  Parts make(int64_t index) const;
+  Step& step_for(const Parts& parts);
+  void work(const Step& step);
+  void send(double lr, const Parts& parts, bool active);
+  [[noreturn]] void explain(int64_t step, const Step& at);
+
+  ops::Gpu& gpu_;
+  bool record_;
+  int64_t bucket_;  // lengths are rounded up to a multiple of this
+  torch::Tensor settings_, report_, host_settings_, host_report_;
+  ops::GpuAdamW adamw_;
+  Parts next_;  // made while the GPU was busy with the one before
+  std::map<int64_t, Step> steps_;
+};
+
+}  // namespace lrnn::training

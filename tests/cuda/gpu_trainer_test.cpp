@@ -1,0 +1,156 @@
+#include "training/gpu_trainer.h"
+
+#include "tests/close.h"
+#include "tests/cuda/device.h"
+#include "tests/training/small.h"
+#include "training/evaluate.h"
+
+namespace lrnn::training {
+namespace {
+
+using torch::Tensor;
+
+struct GpuTraining : OnGpu {};
+
+// One model of each kind, small; every one trains in the recorded way or the test says which fails.
+const std::vector<std::vector<std::string>> kModels = {
+    {"model.mixer={name: delta_product, heads: 2, key_dim: 8, range: [-1, 1], conv: 4}"},
+    {"model.mixer={name: delta_product, heads: 2, key_dim: 16, householders: 2, range: [-1, 1], "
+     "conv: 0, forget_gate: true}"},
+    {"model.mixer={name: mamba, state: 8}"},
+    {"model.mixer={name: gla, heads: 2}"},
+    {"model.mixer={name: rwkv7, heads: 2, head_dim: 8}"},
+    {"model.mixer={name: mlstm, heads: 2}"},
+    {"model.mixer={name: slstm, heads: 2}"},
+    {"model.mixer={name: attention, heads: 2}"},
+    {"model.mixer={name: diagonal}"},
+};
+
+struct Trained {
+  std::vector<Update> updates;
+  std::vector<Tensor> weights;
+  Evaluation evaluation;
+};
+
+Trained train(int64_t steps, const std::vector<std::string>& overrides, bool record,
+              int64_t stop_at = -1) {
+  Small small(overrides);
+  small.model->to(torch::kCUDA);
+  const auto stream = ops::gpu()->own_stream();
+  Trained out;
+  auto trainer =
+      std::make_unique<GpuTrainer>(*small.model, *small.task, small.config.train, 1, record);
+  for (int64_t s = 0; s < steps; ++s) {
+    if (s == stop_at) {  // as a new process would, from the saved moments
+      const auto saved = trainer->optimizer().state();
+      trainer =
+          std::make_unique<GpuTrainer>(*small.model, *small.task, small.config.train, 1, record);
+      trainer->optimizer().load(saved, "test");
+    }
+    out.updates.push_back(trainer->update(s, s));
+  }
+  for (const auto& p : small.model->parameters()) out.weights.push_back(p.detach().cpu());
+  out.evaluation = evaluate(*small.model, *small.task, {.seed = 3, .samples = 64});
+  return out;
+}
+
+void expect_same(const Trained& a, const Trained& b) {
+  ASSERT_EQ(a.updates.size(), b.updates.size());
+  for (size_t i = 0; i < a.updates.size(); ++i) {
+    EXPECT_EQ(a.updates[i].loss, b.updates[i].loss) << "update " << i;
+    EXPECT_EQ(a.updates[i].grad_norm, b.updates[i].grad_norm) << "update " << i;
+    EXPECT_EQ(a.updates[i].right, b.updates[i].right) << "update " << i;
+  }
+  for (size_t i = 0; i < a.weights.size(); ++i)
+    EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << "weight " << i;
+}
+
+TEST_F(GpuTraining, ARecordingGivesTheBitsOfItsKernelsOneByOne) {
+  for (auto overrides : kModels) {
+    SCOPED_TRACE(overrides[0]);
+    overrides.push_back("train.clip=1.0");
+    expect_same(train(6, overrides, true), train(6, overrides, false));
+  }
+}
+
+TEST_F(GpuTraining, TheSameBitsTwiceAndAfterGoingOn) {
+  for (const auto& overrides : kModels) {
+    SCOPED_TRACE(overrides[0]);
+    const auto whole = train(6, overrides, true);
+    expect_same(whole, train(6, overrides, true));
+    expect_same(whole, train(6, overrides, true, 3));
+  }
+}
+
+TEST_F(GpuTraining, IsNearTheCpu) {
+  for (auto overrides : kModels) {
+    SCOPED_TRACE(overrides[0]);
+    overrides.push_back("train.weight_decay=0.1");
+    overrides.push_back("train.clip=0.5");
+    const auto got = train(4, overrides, true);
+    Small small(overrides);
+    Trainer trainer(*small.model, *small.task, small.config.train, 1);
+    for (int64_t s = 0; s < 4; ++s) {
+      const auto want = trainer.update(s, s);
+      EXPECT_NEAR(got.updates[size_t(s)].loss, want.loss, 1e-4 * want.loss);
+      EXPECT_NEAR(got.updates[size_t(s)].grad_norm, want.grad_norm, 2e-3 * want.grad_norm);
+      EXPECT_EQ(got.updates[size_t(s)].targets, want.targets);
+    }
+    const auto weights = small.model->parameters();
+    for (size_t i = 0; i < weights.size(); ++i)
+      EXPECT_CLOSE_TO("weight", got.weights[i], weights[i].detach(), 2e-3);
+    const auto want = evaluate(*small.model, *small.task, {.seed = 3, .samples = 64});
+    EXPECT_NEAR(got.evaluation.loss, want.loss, 1e-3 * want.loss);
+    EXPECT_EQ(got.evaluation.sequences.count, want.sequences.count);
+  }
+}
+
+TEST_F(GpuTraining, PartsAddUpToTheBatch) {
+  const auto whole = train(3, kModels[0], true);
+  auto overrides = kModels[0];
+  overrides.push_back("train.accumulate=3");
+  const auto parts = train(3, overrides, true);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(whole.updates[i].loss, parts.updates[i].loss, 1e-4 * whole.updates[i].loss);
+}
+
+TEST_F(GpuTraining, Bfloat16IsNearFloat32) {
+  for (size_t i = 0; i + 1 < kModels.size(); ++i) {
+    SCOPED_TRACE(kModels[i][0]);
+    auto overrides = kModels[i];
+    overrides.push_back("train.precision=bfloat16");
+    const auto want = train(4, kModels[i], true), got = train(4, overrides, true);
+    for (size_t s = 0; s < 4; ++s)
+      EXPECT_NEAR(got.updates[s].loss, want.updates[s].loss, 0.05 * want.updates[s].loss);
+  }
+}
+
+TEST_F(GpuTraining, WhatIsNotFiniteChangesNothingAndIsNamed) {
+  for (const char* how : {"stop", "skip"}) {
+    Small small({cat("train.nonfinite=", how)});
+    small.model->to(torch::kCUDA);
+    const auto stream = ops::gpu()->own_stream();
+    GpuTrainer trainer(*small.model, *small.task, small.config.train, 1);
+    trainer.update(0, 0);
+    torch::NoGradGuard no_grad;
+    small.model->named_parameters()["model.layers.1.mlp.up_proj.weight"].fill_(INFINITY);
+    const auto head = small.model->named_parameters()["lm_head.weight"].clone();
+    if (std::string(how) == "skip") {
+      torch::AutoGradMode with_grad(true);
+      EXPECT_TRUE(trainer.update(1, 1).skipped);
+    } else {
+      torch::AutoGradMode with_grad(true);
+      try {
+        trainer.update(1, 1);
+        ADD_FAILURE() << "no error";
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("up_proj"), std::string::npos) << e.what();
+      }
+    }
+    EXPECT_TRUE(torch::equal(head, small.model->named_parameters()["lm_head.weight"]));
+    EXPECT_EQ(trainer.optimizer().steps(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace lrnn::training
