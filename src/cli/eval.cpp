@@ -20,7 +20,7 @@ using lrnn::tasks::Score;
 using lrnn::tasks::Split;
 
 struct EvalArguments {
-  std::string run, lengths;
+  std::string run, lengths, precision, kernel;
   int64_t samples = 0, seed = -1;
   bool json = false;
 };
@@ -49,7 +49,8 @@ Measured measure(experiments::Run& run, const EvalArguments& a, Range length) {
   training::EvaluateOptions how;
   how.seed = uint64_t(a.seed >= 0 ? a.seed : run.config.seed);
   how.samples = a.samples;
-  how.precision = run.config.train.precision;
+  how.precision = a.precision.empty() ? run.config.train.precision : a.precision;
+  how.kernel = a.kernel;
   Measured out;
   out.prefix = run.task->score() == Score::kPrefix;
   // A prefix of a long sequence is as good as a short one.
@@ -178,6 +179,12 @@ Action eval(CLI::App& app) {
   app.add_option("--seed", a->seed, "of the sequences (default: the run's)")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");
+  app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->type_name("NAME");
+  app.add_option("--kernel", a->kernel, "of delta_product with cuda: exact, accurate or fast")
+      ->check(CLI::IsMember({"exact", "accurate", "fast"}))
+      ->type_name("NAME");
   app.add_flag("--json", a->json, "one JSON object");
   const auto device = add_device(app);
   app.footer(
@@ -185,6 +192,8 @@ Action eval(CLI::App& app) {
       "those\n"
       "of the end of training.\n\nExample:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096");
   return [a, device] {
+    if (!a->kernel.empty() && *device == "cpu")
+      throw Error("--kernel chooses between GPU kernels", "add --device cuda, or leave it out");
     require_device(*device);
     return evaluate_run(*a, *device);
   };

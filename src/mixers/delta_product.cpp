@@ -182,7 +182,8 @@ class DeltaProduct final : public Mixer {
                                    .log_gate = in.log_gate,
                                    .state = before(in, state, context),
                                    .scale = {},
-                                   .cu_seqlens = context.cu_seqlens});
+                                   .cu_seqlens = context.cu_seqlens,
+                                   .precision = context.kernel});
     state[0] = out.state;
     return out;
   }

@@ -38,7 +38,7 @@ class Trunk : public torch::nn::Module {
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last_only) {
-    Context out{.cu_seqlens = context.cu_seqlens, .last_only = last_only};
+    Context out{.cu_seqlens = context.cu_seqlens, .last_only = last_only, .kernel = context.kernel};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
         context.observe(cat("layers.", layer, ".", name), value);

@@ -104,7 +104,8 @@ Evaluation evaluate(model::Model& model, const tasks::Task& task, const Evaluate
     int64_t targets = 0;
     for (int64_t i = 0, n; i < int64_t(examples.size()); i += n) {
       n = fitting(examples, i, most);
-      const auto batch = batch_for(device, &examples[size_t(i)], n, task.vocabulary());
+      auto batch = batch_for(device, &examples[size_t(i)], n, task.vocabulary());
+      batch.context.kernel = options.kernel;
       model::State state;
       const auto logits = model.forward(batch.input, state, batch.context);
       sum += loss_sum(logits, batch).item<double>();

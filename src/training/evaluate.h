@@ -32,6 +32,7 @@ struct EvaluateOptions {
   Range length = {0, 0};  // {0,0}: the task's own range
   int64_t batch = 256;
   std::string precision = "float32";
+  std::string kernel = {};  // see mixers::Context
 };
 Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options);
 
