@@ -29,22 +29,6 @@ void expect_scan_definition(const ops::SelectiveScan& in, double limit) {
   kernels::force_isa(best);
 }
 
-// Both ranges, every option off once, channels and states that do not fill a vector or a group,
-// lengths around the chunk.
-const std::vector<ScanCase> kScanCases = {
-    {.B = 1, .T = 1, .D = 1, .N = 1},
-    {.B = 2, .T = 7, .D = 5, .N = 16, .negative = true},
-    {.B = 1, .T = 31, .D = 17, .N = 3, .skip = false},
-    {.B = 1, .T = 32, .D = 64, .N = 16, .negative = true, .state = false},
-    {.B = 2, .T = 33, .D = 70, .N = 5, .negative = true, .gate = false},
-    {.B = 1, .T = 97, .D = 9, .N = 17, .bias = false},
-    {.B = 1, .T = 64, .D = 40, .N = 8, .negative = true, .outputs = false},
-    {.B = 1, .T = 40, .D = 3, .N = 2, .negative = true, .softplus = false},
-    {.B = 1, .T = 40, .D = 3, .N = 2, .skip = false, .gate = false, .bias = false},
-    {.B = 1, .T = 23, .D = 6, .N = 4, .negative = true, .lengths = {5, 0, 17, 1}},
-    {.B = 1, .T = 130, .D = 4, .N = 4, .lengths = {10, 100, 20}},
-};
-
 TEST(SelectiveScan, EqualsTheDefinition) {
   for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
     for (ScanCase c : kScanCases) {

@@ -57,7 +57,7 @@ struct Span {
 };
 
 // Wrong offsets give wrong numbers, never a wrong address.
-__device__ __forceinline__ Span span_of(const DeltaProductInputs& p, int64_t s) {
+template <class Inputs> __device__ __forceinline__ Span span_of(const Inputs& p, int64_t s) {
   if (!p.cu_seqlens) return {s, 0, p.T};
   const int64_t begin = min(max(p.cu_seqlens[s], int64_t(0)), p.T);
   const int64_t end = min(max(p.cu_seqlens[s + 1], begin), p.T);
