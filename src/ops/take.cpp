@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kFewestBytes = 1 << 17;  // for a thread of its own
 constexpr int64_t kColumns = 32;           // of a gradient that one thread adds up
 
-Tensor take_rows(const Tensor& table_, const Tensor& index) {
+Tensor take_rows_cpu(const Tensor& table_, const Tensor& index) {
   const Tensor table = table_.contiguous();
   const int64_t rows = table.size(0), n = index.numel();
   const auto one = table.sizes().slice(1);
@@ -56,14 +57,27 @@ template <class R> void add_rows(const Tensor& dy, const Tensor& index, Tensor& 
   });
 }
 
-Tensor give_rows(const Tensor& dy, const Tensor& index, at::IntArrayRef shape) {
+Tensor give_rows_cpu(const Tensor& dy, const Tensor& index, at::IntArrayRef shape) {
   const auto dtype = dy.scalar_type();
   if (dtype != at::kFloat && dtype != at::kDouble)
-    return give_rows(dy.to(at::kFloat), index, shape).to(dtype);
+    return give_rows_cpu(dy.to(at::kFloat), index, shape).to(dtype);
   Tensor dtable = at::zeros(shape, dy.options());
   const Tensor in = dy.contiguous();
   dtype == at::kFloat ? add_rows<float>(in, index, dtable) : add_rows<double>(in, index, dtable);
   return dtable;
+}
+
+// On the CPU without the dispatcher, which a tiny model would notice.
+Tensor take_rows(const Tensor& table, const Tensor& index) {
+  if (table.device().is_cpu()) return take_rows_cpu(table, index);
+  static const auto op = find_op<decltype(take_rows_cpu)>("lrnn::take_rows");
+  return call_inner("take", table.device(), op, table, index);
+}
+
+Tensor give_rows(const Tensor& dy, const Tensor& index, at::IntArrayRef shape) {
+  if (dy.device().is_cpu()) return give_rows_cpu(dy, index, shape);
+  static const auto op = find_op<decltype(give_rows_cpu)>("lrnn::give_rows");
+  return call_inner("take", dy.device(), op, dy, index, shape);
 }
 
 struct TakeBackward final : torch::autograd::Node {
@@ -84,12 +98,22 @@ struct TakeBackward final : torch::autograd::Node {
   }
 };
 
+TORCH_LIBRARY_FRAGMENT(lrnn, m) {
+  m.def("take_rows(Tensor table, Tensor index) -> Tensor");
+  m.def("give_rows(Tensor dy, Tensor index, int[] shape) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(lrnn, CPU, m) {
+  m.impl("take_rows", take_rows_cpu);
+  m.impl("give_rows", give_rows_cpu);
+}
+
 }  // namespace
 
 std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index) {
   check(index.scalar_type() == at::kLong, "[take] the index must be int64, got ",
         index.scalar_type());
-  const Tensor flat = index.contiguous();
+  // Made on the CPU, an index may serve a table on a GPU.
+  const Tensor flat = (tables.empty() ? index : index.to(tables[0].device())).contiguous();
   std::shared_ptr<TakeBackward> node;
   if (torch::autograd::compute_requires_grad(tables)) {
     node.reset(new TakeBackward, torch::autograd::deleteNode);
@@ -100,8 +124,8 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
   out.reserve(tables.size());
   below_autograd([&] {
     for (const auto& table : tables) {
-      check(table.dim() >= 1 && table.size(0) > 0 && table.device().is_cpu(),
-            "[take] a table must have rows and be on the CPU, got ", table.sizes(), " on ",
+      check(table.dim() >= 1 && table.size(0) > 0 && table.device() == flat.device(),
+            "[take] tables must have rows and be on one device, got ", table.sizes(), " on ",
             table.device());
       if (node) node->shapes.push_back(table.sizes().vec());
       out.push_back(take_rows(table, flat));

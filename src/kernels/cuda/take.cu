@@ -1,0 +1,151 @@
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/take.h"
+
+namespace lrnn::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256, kColumns = 32, kSlices = kThreads / kColumns;
+
+template <class Word> __device__ __forceinline__ Word filled(uint32_t bits);
+template <> __device__ __forceinline__ uint4 filled<uint4>(uint32_t bits) {
+  return make_uint4(bits, bits, bits, bits);
+}
+template <> __device__ __forceinline__ uint32_t filled<uint32_t>(uint32_t bits) { return bits; }
+template <> __device__ __forceinline__ uint16_t filled<uint16_t>(uint32_t bits) {
+  return uint16_t(bits);
+}
+
+template <class Word>
+__global__ void __launch_bounds__(kThreads) take(const Word* table, int64_t rows, int64_t words,
+                                                 const int64_t* index, int64_t n, Word* to) {
+  const int64_t at = int64_t(blockIdx.x) * kThreads + threadIdx.x, i = at / words;
+  if (i >= n) return;
+  const int64_t row = index[i];
+  Word x = filled<Word>(row < 0 ? 0u : ~0u);  // zeros, or NaN in every type
+  if (row >= 0 && row < rows) x = table[row * words + at - i * words];
+  to[at] = x;
+}
+
+template <class Word>
+void launch_take(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
+                 void* to, cudaStream_t stream) {
+  const int64_t words = bytes / int64_t(sizeof(Word)),
+                blocks = (n * words + kThreads - 1) / kThreads;
+  check(blocks < (int64_t(1) << 31), "[take] too many rows for a grid");
+  take<Word><<<unsigned(blocks), kThreads, 0, stream>>>(static_cast<const Word*>(table), rows,
+                                                        words, index, n, static_cast<Word*>(to));
+}
+
+// A run of dy's rows and some columns; each warp adds up every eighth row, in order.
+template <class R>
+__global__ void __launch_bounds__(kThreads) to_few(Type type, const void* dy, const int64_t* index,
+                                                   int64_t n, int64_t rows, int64_t D, R* partial) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  R* const sums = reinterpret_cast<R*>(memory);  // [slices][rows][columns]
+  const int column = threadIdx.x % kColumns, slice = threadIdx.x / kColumns;
+  const int64_t c = int64_t(blockIdx.y) * kColumns + column,
+                first = int64_t(blockIdx.x) * kGivePart, last = min(first + kGivePart, n);
+  R* const own = sums + slice * rows * kColumns + column;
+  for (int64_t row = 0; row < rows; ++row) own[row * kColumns] = 0;
+  if (c < D) {
+#pragma unroll 4
+    for (int64_t i = first + slice; i < last; i += kSlices) {
+      const int64_t row = index[i];
+      const R x = load_as<R>(type, dy, i * D + c);
+      if (row >= 0 && row < rows) own[row * kColumns] += x;
+    }
+  }
+  __syncthreads();
+  if (c >= D) return;
+  for (int64_t row = slice; row < rows; row += kSlices) {
+    R sum = 0;
+    for (int i = 0; i < kSlices; ++i) sum += sums[(i * rows + row) * kColumns + column];
+    partial[(int64_t(blockIdx.x) * rows + row) * D + c] = sum;
+  }
+}
+
+// Where the first number not below `row` stands.
+__device__ __forceinline__ int64_t first_not_below(const int64_t* sorted, int64_t n, int64_t row) {
+  int64_t begin = 0, end = n;
+  while (begin < end) {
+    const int64_t middle = (begin + end) / 2;
+    if (sorted[middle] < row)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
+template <class R>
+__global__ void __launch_bounds__(kThreads)
+    to_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
+              int64_t D, R* dtable) {
+  __shared__ R sums[kSlices][kColumns];
+  const int column = threadIdx.x % kColumns, slice = threadIdx.x / kColumns;
+  const int64_t row = blockIdx.x, c = int64_t(blockIdx.y) * kColumns + column;
+  const int64_t begin = first_not_below(sorted, n, row), end = first_not_below(sorted, n, row + 1);
+  R sum = 0;
+  if (c < D) {
+#pragma unroll 4
+    for (int64_t i = begin + slice; i < end; i += kSlices)
+      sum += load_as<R>(type, dy, order[i] * D + c);
+  }
+  sums[slice][column] = sum;
+  __syncthreads();
+  if (slice > 0 || c >= D) return;
+  sum = 0;
+  for (int i = 0; i < kSlices; ++i) sum += sums[i][column];
+  dtable[row * D + c] = sum;
+}
+
+unsigned column_blocks(int64_t D) { return unsigned((D + kColumns - 1) / kColumns); }
+
+}  // namespace
+
+void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
+               void* to, void* stream) {
+  if (n == 0 || bytes == 0) return;
+  const auto on = static_cast<cudaStream_t>(stream);
+  const bool aligned =
+      (reinterpret_cast<uintptr_t>(table) | reinterpret_cast<uintptr_t>(to)) % 16 == 0;
+  if (aligned && bytes % 16 == 0)
+    launch_take<uint4>(table, rows, bytes, index, n, to, on);
+  else if (bytes % 4 == 0)
+    launch_take<uint32_t>(table, rows, bytes, index, n, to, on);
+  else
+    launch_take<uint16_t>(table, rows, bytes, index, n, to, on);
+  check_launch("take");
+}
+
+void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t rows,
+                 int64_t D, void* partial, void* stream) {
+  if (n == 0 || D == 0) return;
+  const auto on = static_cast<cudaStream_t>(stream);
+  const dim3 grid(unsigned((n + kGivePart - 1) / kGivePart), column_blocks(D));
+  const auto launch = [&](auto zero) {
+    using R = decltype(zero);
+    const size_t bytes = sizeof(R) * size_t(rows) * kThreads;
+    allow_shared(to_few<R>, bytes);
+    to_few<R><<<grid, kThreads, bytes, on>>>(type, dy, index, n, rows, D, static_cast<R*>(partial));
+  };
+  type == Type::kFloat64 ? launch(double()) : launch(float());
+  check_launch("take");
+}
+
+void give_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
+                 int64_t rows, int64_t D, void* dtable, void* stream) {
+  if (rows == 0 || D == 0) return;
+  const auto on = static_cast<cudaStream_t>(stream);
+  check(rows < (int64_t(1) << 31), "[take] the table has too many rows for a grid");
+  const dim3 grid(unsigned(rows), column_blocks(D));
+  if (type == Type::kFloat64)
+    to_sorted<double>
+        <<<grid, kThreads, 0, on>>>(type, dy, sorted, order, n, D, static_cast<double*>(dtable));
+  else
+    to_sorted<float>
+        <<<grid, kThreads, 0, on>>>(type, dy, sorted, order, n, D, static_cast<float*>(dtable));
+  check_launch("take");
+}
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+
+#include "kernels/types.h"
+
+// Rows of a table by number, and the sum of their gradients, on the GPU; ops/take.h says what they
+// compute. A number beyond the table, which the CPU refuses, gives NaN here: to see it, the host
+// would have to wait.
+namespace lrnn::kernels::cuda {
+
+// to[i] = table[index[i]], rows of `bytes`.
+void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
+               void* to, void* stream);
+
+// Tables of few rows: each of `parts` runs of dy's rows leaves sums [rows,D] of its own.
+inline constexpr int64_t kFewRows = 48, kGivePart = 128;
+void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t rows,
+                 int64_t D, void* partial, void* stream);
+// Any table. sorted and order: what a stable sort of the index returns. dtable: wide [rows,D].
+void give_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
+                 int64_t rows, int64_t D, void* dtable, void* stream);
+
+}  // namespace lrnn::kernels::cuda
