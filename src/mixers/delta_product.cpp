@@ -209,20 +209,24 @@ class DeltaProduct final : public Mixer {
     }();
     Tensor gate;
     if (c_.output_gate)
-      gate = x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1).squeeze(1));
+      gate =
+          x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1));
     return output(o, gate).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
   }
 
   Tensor last_query(const Rows& x, State& state, const Context& context) const {
     if (!q_conv_)
-      return activate(x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1)),
-                      c_.qk_activation);
+      return activate(
+          x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device())),
+          c_.qk_activation);
     const int64_t W = c_.conv;
-    const Tensor pick = context.last_rows(x.batch(), x.length(), W);
+    const Tensor pick = context.last_rows(x.batch(), x.length(), W, x.x.device());
     Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
     if (state[1].defined()) {
       // A sequence of n < W tokens leaves the newest W - n columns of the old state in the window.
-      const Tensor from = context.lengths(x.length()).unsqueeze(1) + torch::arange(W);
+      const Tensor from =
+          context.lengths(x.length(), window.device()).unsqueeze(1) +
+          torch::arange(W, torch::TensorOptions(torch::kInt64).device(window.device()));
       const Tensor old = state[1].transpose(1, 2).to(window.scalar_type());
       const Tensor index = from.clamp_max(W - 1).unsqueeze(-1).expand_as(old);
       window = window + old.gather(1, index).masked_fill((from >= W).unsqueeze(-1), 0);

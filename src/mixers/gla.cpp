@@ -66,8 +66,9 @@ class Gla final : public Mixer {
     if (state.empty()) state.resize(tensors);
     lrnn::check(state.size() == tensors, "gla: the state has ", state.size(), " tensors, not ",
                 tensors);
-    const Tensor pick =
-        context.last_only ? context.last_rows(x.batch(), x.length(), 1).squeeze(1) : Tensor();
+    const Tensor pick = context.last_only
+                            ? context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1)
+                            : Tensor();
     const Tensor q = query(x, state, context, pick);
     const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
     ops::GatedLinearAttention in;

@@ -56,7 +56,7 @@ class Mamba final : public Mixer {
     if (x.token.defined()) in = ops::take(in, x.token);
     const Tensor u = conv_->forward(in[0], state[1], true, context.cu_seqlens);
     if (!context.last_only) return whole(u, in[1], state, context);
-    const Tensor pick = context.last_rows(x.batch(), x.length(), 1).squeeze(1);
+    const Tensor pick = context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1);
     return last(u, pick, ops::linear(x.rows(pick), w_z), state, context);
   }
 

@@ -25,10 +25,12 @@ struct Context {
   std::function<void(const std::string& name, const Tensor& value)> observe = {};
 
   // Indices into the flattened [B*T] rows: the last `count` positions of each of the S (or B)
-  // sequences [S,count], -1 where a sequence is shorter.
-  Tensor last_rows(int64_t batch, int64_t length, int64_t count) const;
+  // sequences [S,count], -1 where a sequence is shorter. On `device`, unless cu_seqlens is on a
+  // GPU.
+  Tensor last_rows(int64_t batch, int64_t length, int64_t count,
+                   const torch::Device& device = torch::kCPU) const;
   // The lengths int64 [S] of the packed sequences, or [1] when all have the same.
-  Tensor lengths(int64_t length) const;
+  Tensor lengths(int64_t length, const torch::Device& device = torch::kCPU) const;
 };
 
 // What a mixer reads. In the first block x depends on nothing but the token, so it is enough to

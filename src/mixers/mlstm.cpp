@@ -60,7 +60,7 @@ class MlstmMixer final : public Mixer {
     const Tensor convolved = conv_->forward(inner, state[3], true, context.cu_seqlens);
     Tensor h = cell(inner, convolved, state, context), skipped = convolved, z;
     if (context.last_only) {
-      const Tensor last = context.last_rows(x.batch(), x.length(), 1);  // [S,1]
+      const Tensor last = context.last_rows(x.batch(), x.length(), 1, x.x.device());  // [S,1]
       const Tensor pick = context.cu_seqlens.defined() ? last.transpose(0, 1) : last;
       h = Rows{h.flatten(2), {}}.rows(pick).unflatten(-1, {H_, D_});
       skipped = Rows{convolved, {}}.rows(pick);

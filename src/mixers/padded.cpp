@@ -5,11 +5,11 @@
 namespace lrnn::mixers {
 
 Padded::Padded(const Rows& x, const Context& context) : sequences_(x.batch()), length_(x.length()) {
-  last_ = context.last_rows(x.batch(), x.length(), 1);
+  last_ = context.last_rows(x.batch(), x.length(), 1, x.x.device());
   if (!context.cu_seqlens.defined()) return;
   sequences_ = context.cu_seqlens.size(0) - 1;
   length_ = sequences_ > 0 ? context.lengths(x.length()).max().item<int64_t>() : 0;
-  pick_ = context.last_rows(x.batch(), x.length(), length_);
+  pick_ = context.last_rows(x.batch(), x.length(), length_, x.x.device());
   valid_ = pick_ >= 0;
 }
 
