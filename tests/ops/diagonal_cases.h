@@ -25,6 +25,27 @@ inline std::ostream& operator<<(std::ostream& out, const DiagonalCase& c) {
              << c.q << " " << c.dtype;
 }
 
+// Keys and values that do not fill a vector, lengths around the chunk, every option off once.
+inline std::vector<DiagonalCase> diagonal_cases() {
+  std::vector<DiagonalCase> out;
+  for (const bool rwkv7 : {false, true})
+    for (const DiagonalCase& c : std::vector<DiagonalCase>{
+             {.B = 1, .T = 1, .H = 1, .K = 1, .V = 1},
+             {.B = 2, .T = 31, .H = 2, .K = 3, .V = 17},
+             {.B = 1, .T = 32, .H = 3, .K = 16, .V = 16, .negative = true, .state = false},
+             {.B = 1, .T = 33, .H = 1, .K = 20, .V = 5, .negative = true},
+             {.B = 1, .T = 97, .H = 2, .K = 33, .V = 64, .negative = true},
+             {.B = 1, .T = 64, .H = 1, .K = 64, .V = 40, .q = false},
+             {.B = 1, .T = 23, .H = 2, .K = 4, .V = 20, .negative = true, .lengths = {5, 0, 17, 1}},
+             {.B = 1, .T = 130, .H = 1, .K = 4, .V = 6, .lengths = {10, 100, 20}}}) {
+      if (rwkv7 && c.negative && c.K == 16) continue;
+      out.push_back(c);
+      out.back().rwkv7 = rwkv7;
+      if (rwkv7) out.back().negative = false;
+    }
+  return out;
+}
+
 using TensorMap = std::map<std::string, torch::Tensor>;
 
 inline TensorMap diagonal_inputs(const DiagonalCase& c) {

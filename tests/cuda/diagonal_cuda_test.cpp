@@ -1,0 +1,119 @@
+#include "tests/close.h"
+#include "tests/cuda/device.h"
+#include "tests/ops/diagonal_cases.h"
+
+// Gated linear attention and RWKV-7 on the GPU against their definitions.
+namespace lrnn {
+namespace {
+
+using torch::Tensor;
+struct DiagonalOnGpu : OnGpu {};
+
+// The problem as `diagonal_everything` draws it, moved before the op and back after it.
+TensorMap everything_on_gpu(const DiagonalCase& c, TensorMap x) {
+  for (auto& [name, tensor] : x)
+    if (tensor.defined() && name != "cu_seqlens") tensor = tensor.detach().clone().requires_grad_();
+  TensorMap moved;
+  for (auto& [name, tensor] : x) moved[name] = tensor.defined() ? tensor.to(torch::kCUDA) : tensor;
+  const auto [o, state] = run_diagonal(c, moved);
+  TensorMap all;
+  torch::manual_seed(7);
+  Tensor loss =
+      (state.cpu().to(torch::kFloat64) * torch::randn(state.sizes(), torch::kFloat64)).sum();
+  all["final state"] = state.detach().cpu();
+  if (o.defined()) {
+    all["o"] = o.detach().cpu();
+    loss = loss + (o.cpu().to(torch::kFloat64) * torch::randn(o.sizes(), torch::kFloat64)).sum();
+  }
+  loss.backward();
+  for (const auto& [name, tensor] : x)
+    if (tensor.defined() && name != "cu_seqlens")
+      all["d" + name] = tensor.grad().defined() ? tensor.grad() : torch::zeros_like(tensor);
+  return all;
+}
+
+void expect_diagonal(const DiagonalCase& c, const TensorMap& in, double limit) {
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);  // the definition's matrices are too small to share
+  const TensorMap want = diagonal_everything(c, in, true);
+  at::set_num_threads(threads);
+  const TensorMap got = everything_on_gpu(c, in), again = everything_on_gpu(c, in);
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, x] : want) {
+    EXPECT_CLOSE_TO(name, got.at(name), x, limit);
+    EXPECT_TRUE(torch::equal(got.at(name), again.at(name))) << name;
+  }
+}
+
+// And states that do not fit one block, and keys that do not fit a warp's small tiles.
+std::vector<DiagonalCase> gpu_diagonal_cases() {
+  auto out = diagonal_cases();
+  for (const bool rwkv7 : {false, true}) {
+    out.push_back({.rwkv7 = rwkv7, .B = 1, .T = 19, .H = 2, .K = 128, .V = 130});
+    out.push_back({.rwkv7 = rwkv7, .B = 1, .T = 9, .H = 1, .K = 129, .V = 20});
+    out.push_back({.rwkv7 = rwkv7, .B = 2, .T = 10, .H = 1, .K = 300, .V = 9});
+  }
+  return out;
+}
+
+TEST_F(DiagonalOnGpu, EqualsTheDefinition) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
+    for (DiagonalCase c : gpu_diagonal_cases()) {
+      c.dtype = dtype;
+      SCOPED_TRACE(testing::Message() << c);
+      expect_diagonal(c, diagonal_inputs(c), tolerance(dtype));
+    }
+}
+
+TEST_F(DiagonalOnGpu, ExtremeDecays) {
+  for (const bool rwkv7 : {false, true})
+    for (const bool negative : {false, true}) {
+      const DiagonalCase c{
+          .rwkv7 = rwkv7, .T = 70, .K = 16, .V = 8, .negative = negative && !rwkv7};
+      auto in = diagonal_inputs(c);
+      in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+      in["log_decay"].select(1, 33).fill_(0), in["log_decay"].select(1, 64).fill_(-200);
+      SCOPED_TRACE(testing::Message() << c);
+      expect_diagonal(c, in, 1e-11);
+    }
+}
+
+TEST_F(DiagonalOnGpu, NoTokensReturnTheState) {
+  for (const bool rwkv7 : {false, true}) {
+    const DiagonalCase c{.rwkv7 = rwkv7, .B = 3, .T = 0};
+    expect_diagonal(c, diagonal_inputs(c), 0);
+  }
+}
+
+// Reflections and sign flips are exact however long.
+TEST_F(DiagonalOnGpu, CountsModuloTwoForever) {
+  const int64_t T = 20000;
+  torch::manual_seed(3);
+  const auto on = [](const Tensor& x) { return x.to(torch::kCUDA); };
+  const Tensor bit = torch::randint(2, {1, T, 1, 1}, torch::kInt64);
+  const Tensor want = 1 - 2 * bit.cumsum(1).remainder(2).to(torch::kFloat32);
+  const Tensor flips = bit.to(torch::kFloat32), none = torch::zeros({1, T, 1, 1}),
+               one = torch::ones({1, T, 1, 1});
+  const auto gla = ops::gated_linear_attention({.q = on(one),
+                                                .k = on(none),
+                                                .v = on(none),
+                                                .log_gate = on(-200 * flips),
+                                                .state = on(torch::ones({1, 1, 1, 1})),
+                                                .scale = 1,
+                                                .negative = true,
+                                                .cu_seqlens = {}});
+  EXPECT_TRUE(torch::equal(gla.o.cpu(), want));
+  const auto rwkv7 = ops::rwkv7({.r = on(one),
+                                 .log_w = on(none),
+                                 .k = on(none),
+                                 .v = on(none),
+                                 .kk = on(one),
+                                 .a = on(2 * flips),
+                                 .state = on(torch::ones({1, 1, 1, 1})),
+                                 .scale = 1,
+                                 .cu_seqlens = {}});
+  EXPECT_TRUE(torch::equal(rwkv7.o.cpu(), want));
+}
+
+}  // namespace
+}  // namespace lrnn
