@@ -1,0 +1,85 @@
+#include "tests/cuda/recurrence_cuda.h"
+#include "tests/ops/mlstm_cases.h"
+#include "tests/ops/slstm_cases.h"
+
+// The two cells of xLSTM on the GPU against their definitions.
+namespace lrnn {
+namespace {
+
+using namespace recurrence;
+struct SlstmOnGpu : OnGpu {};
+struct MlstmOnGpu : OnGpu {};
+
+// Sequences that share a block, of different lengths too, and a matrix that shared memory does not
+// hold.
+const std::vector<SlstmCase> kGpuSlstmCases = {
+    {.B = 133, .T = 4, .H = 4, .D = 5},
+    {.B = 1, .T = 9, .H = 1, .D = 130},
+    {.B = 1, .T = 6, .H = 1, .D = 300, .bias = false, .state = false},
+};
+
+SlstmCase many_lengths() {
+  SlstmCase c{.B = 1, .T = 0, .H = 2, .D = 4};
+  for (int64_t s = 0; s < 270; ++s) c.lengths.push_back(s % 4), c.T += s % 4;
+  return c;
+}
+
+TEST_F(SlstmOnGpu, EqualsTheDefinition) {
+  auto cases = kSlstmCases;
+  cases.insert(cases.end(), kGpuSlstmCases.begin(), kGpuSlstmCases.end());
+  cases.push_back(many_lengths());
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
+    for (const auto& c : cases) {
+      SCOPED_TRACE(testing::Message() << dtype << " B " << c.B << " T " << c.T << " D " << c.D);
+      expect_definition_on_gpu(kSlstm, slstm_problem(c, dtype), tolerance(dtype));
+    }
+}
+
+TEST_F(SlstmOnGpu, SplitAnywhereIsTheWholeToTheBit) {
+  const Tensors in = slstm_problem({.B = 2, .T = 40, .H = 2, .D = 9}, torch::kFloat32);
+  const Function run = on_gpu(kSlstm.kernel);
+  const Tensors whole = run(in);
+  for (const int64_t cut : {0, 1, 17, 40}) {
+    Tensors a = in, b = in;
+    a["wx"] = in.at("wx").slice(1, 0, cut), b["wx"] = in.at("wx").slice(1, cut);
+    const Tensors first = run(a);
+    b["state"] = first.at("final");
+    const Tensors second = run(b);
+    EXPECT_TRUE(torch::equal(torch::cat({first.at("h"), second.at("h")}, 1), whole.at("h"))) << cut;
+    EXPECT_TRUE(torch::equal(second.at("final"), whole.at("final"))) << cut;
+  }
+}
+
+TEST_F(SlstmOnGpu, NoTokensReturnTheState) {
+  expect_definition_on_gpu(kSlstm, slstm_problem({.B = 3, .T = 0, .H = 2, .D = 4}), 0);
+}
+
+TEST_F(MlstmOnGpu, EqualsTheDefinition) {
+  auto cases = kMlstmCases;
+  cases.push_back({.B = 1, .T = 20, .H = 1, .K = 160, .V = 130});
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
+    for (const auto& c : cases) {
+      SCOPED_TRACE(testing::Message() << dtype << " T " << c.T << " K " << c.K << " V " << c.V);
+      // h divides by |n . q|, which may nearly vanish.
+      const double limit = dtype == torch::kFloat64   ? 1e-10
+                           : dtype == torch::kFloat32 ? 1e-4
+                                                      : 2e-2;
+      expect_definition_on_gpu(kMlstm, mlstm_problem(c, dtype), limit);
+    }
+}
+
+TEST_F(MlstmOnGpu, ExtremeGates) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    Tensors in = mlstm_problem({.B = 1, .T = 200, .H = 1, .K = 4, .V = 4}, dtype);
+    in["f"].slice(1, 20, 90).fill_(-30), in["f"].slice(1, 90, 140).fill_(100);
+    in["i"].slice(1, 60, 61).fill_(300), in["i"].slice(1, 150, 170).fill_(-300);
+    expect_definition_on_gpu(kMlstm, in, dtype == torch::kFloat64 ? 1e-10 : 1e-4);
+  }
+}
+
+TEST_F(MlstmOnGpu, NoTokensReturnTheState) {
+  expect_definition_on_gpu(kMlstm, mlstm_problem({.B = 3, .T = 0, .H = 2, .K = 4, .V = 5}), 0);
+}
+
+}  // namespace
+}  // namespace lrnn
