@@ -17,7 +17,7 @@ const std::vector<std::vector<std::string>> kModels = {
     {"model.mixer={name: delta_product, heads: 2, key_dim: 8, range: [-1, 1], conv: 4}"},
     {"model.mixer={name: delta_product, heads: 2, key_dim: 16, householders: 2, range: [-1, 1], "
      "conv: 0, forget_gate: true}"},
-    {"model.mixer={name: mamba, state: 8}"},
+    {"model.mixer={name: mamba, state_dim: 8}"},
     {"model.mixer={name: gla, heads: 2}"},
     {"model.mixer={name: rwkv7, heads: 2, head_dim: 8}"},
     {"model.mixer={name: mlstm, heads: 2}"},
@@ -133,7 +133,7 @@ TEST_F(GpuTraining, WhatIsNotFiniteChangesNothingAndIsNamed) {
     GpuTrainer trainer(*small.model, *small.task, small.config.train, 1);
     trainer.update(0, 0);
     torch::NoGradGuard no_grad;
-    small.model->named_parameters()["model.layers.1.mlp.up_proj.weight"].fill_(INFINITY);
+    small.model->named_parameters()["model.layers.0.mlp.up_proj.weight"].fill_(INFINITY);
     const auto head = small.model->named_parameters()["lm_head.weight"].clone();
     if (std::string(how) == "skip") {
       torch::AutoGradMode with_grad(true);
