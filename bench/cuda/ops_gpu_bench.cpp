@@ -2,6 +2,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "bench/cuda/problem.h"
 #include "ops/gated_linear_attention.h"
 #include "ops/mlstm.h"

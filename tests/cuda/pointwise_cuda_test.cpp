@@ -1,5 +1,6 @@
 #include <functional>
 
+#include "base/error.h"
 #include "ops/linears.h"
 #include "ops/pointwise.h"
 #include "ops/read_state.h"

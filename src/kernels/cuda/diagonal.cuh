@@ -12,15 +12,21 @@ namespace lrnn::kernels::cuda {
 
 constexpr int kDiagonalMostThreads = 256, kDiagonalStage = 8;  // tokens in shared memory at once
 
+// Long keys leave room in shared memory for the sums of a few warps only.
+template <class R, int kRows> constexpr int diagonal_threads() {
+  if (kRows <= 4) return kDiagonalMostThreads;
+  return sizeof(R) == 4 ? 128 : 32;
+}
+
 struct DiagonalPlan {
   int lanes, columns, threads, groups;  // columns per block; groups of them
 };
 
-template <int kRows, int kColumns> DiagonalPlan diagonal_plan(int64_t K, int64_t V) {
+template <class R, int kRows, int kColumns> DiagonalPlan diagonal_plan(int64_t K, int64_t V) {
   DiagonalPlan plan{1, 0, 0, 0};
   while (plan.lanes * kRows < K) plan.lanes *= 2;
   const int64_t tiles = (V + kColumns - 1) / kColumns, in_warp = 32 / plan.lanes,
-                most = kDiagonalMostThreads / plan.lanes;
+                most = diagonal_threads<R, kRows>() / plan.lanes;
   const int64_t here = std::min((tiles + in_warp - 1) / in_warp * in_warp, most);
   plan.columns = int(here) * kColumns, plan.threads = int(here) * plan.lanes;
   plan.groups = int((V + plan.columns - 1) / plan.columns);

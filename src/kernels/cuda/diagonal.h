@@ -12,7 +12,7 @@ inline constexpr int64_t kMostDiagonalKeys = 512;
 // `states` is wide [diagonal_kept, H, K, V]: the states before every chunk of 8 tokens.
 int64_t diagonal_kept(const DiagonalInputs& p);
 // Columns of a state are divided among so many blocks.
-int64_t diagonal_groups(int64_t K, int64_t V);
+int64_t diagonal_groups(const DiagonalInputs& p);
 
 void diagonal_forward(const DiagonalForward& p, void* stream);
 // `sums`: wide [groups, 3, B, T, H, K], or 5 with the rank-one term; room to work in.

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(256) finish(const DiagonalBackward p, const R*
 
 template <class R, int kRows, int kColumns>
 void launch(const DiagonalBackward& p, void* sums, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<kRows, kColumns>(p.K, p.V);
+  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
   const size_t size = size_t(plan.lanes) * kRows, kinds = p.kk.data ? 5 : 3;
   const size_t bytes =
       sizeof(R) * (kDiagonalStage * (DiagonalKeys<R>::kCount * size + 2 * size_t(plan.columns)) +

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
 
 template <class R, int kRows, int kColumns>
 void launch(const DiagonalForward& p, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<kRows, kColumns>(p.K, p.V);
+  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
   const size_t bytes = sizeof(R) * kDiagonalStage *
                        size_t(DiagonalKeys<R>::kCount * plan.lanes * kRows + plan.columns);
   allow_shared(forward<R, kRows, kColumns>, bytes);
@@ -66,10 +66,12 @@ void launch(const DiagonalForward& p, cudaStream_t stream) {
 
 int64_t diagonal_kept(const DiagonalInputs& p) { return kept_states(p, kDiagonalStage); }
 
-int64_t diagonal_groups(int64_t K, int64_t V) {
+int64_t diagonal_groups(const DiagonalInputs& p) {
   int64_t groups = 0;
-  with_tile(K, [&](auto rows, auto columns) {
-    groups = diagonal_plan<decltype(rows)::value, decltype(columns)::value>(K, V).groups;
+  with_tile(p.K, [&](auto rows, auto columns) {
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    groups = p.type == Type::kFloat64 ? diagonal_plan<double, kRows, kColumns>(p.K, p.V).groups
+                                      : diagonal_plan<float, kRows, kColumns>(p.K, p.V).groups;
   });
   return groups;
 }

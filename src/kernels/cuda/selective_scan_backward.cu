@@ -2,13 +2,14 @@
 
 #include "kernels/cuda/selective_scan.cuh"
 
-// Chunks from the last to the first. The states of half a chunk are computed again, from the one
-// that forward kept, and stay in registers; the other half waits its turn. Sums over channels (dB,
-// dC) are taken in a warp, then over the warps of the block, in a fixed order.
+// Chunks from the last to the first, in parts. The states of a part are computed again, from the
+// one that forward kept at the chunk's beginning, and stay in registers: four tokens' worth, so
+// that four blocks fit on a processor. Sums over channels (dB, dC) are taken in a warp, then over
+// the warps of the block, in a fixed order.
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kHalf = kScanTile / 2, kWarps = kScanThreads / 32;
+constexpr int kPart = 4, kWarps = kScanThreads / 32;
 
 template <class R, int kLanes> struct Shared {
   using Shape = ScanShape<kLanes>;
@@ -25,21 +26,21 @@ template <class R, int kLanes> struct Shared {
 };
 
 // Sums of sixteen values over the channels of a warp. Each step halves the values that a thread
-// has left; the result are 16 / (32 / kLanes) of them, at v[0..], beginning with number `which`.
-template <class R, int kLanes>
-__device__ __forceinline__ int sum_channels(R (&v)[2 * kScanStates]) {
-  int which = 0;
+// has left; the result are kLanes / 2 of them, at v[0..], beginning with number `which`. A template
+// and no loop: all numbers of registers are known.
+template <int kLanes, int kDistance = 16, int kHalfLeft = kScanStates, class R>
+__device__ __forceinline__ int sum_channels(R (&v)[2 * kScanStates], int which = 0) {
+  if constexpr (kDistance >= kLanes) {
+    const bool upper = threadIdx.x & kDistance;
 #pragma unroll
-  for (int d = 16, half = kScanStates; d >= kLanes; d /= 2, half /= 2) {
-    const bool upper = threadIdx.x & d;
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const R send = upper ? v[i] : v[i + half], keep = upper ? v[i + half] : v[i];
-      v[i] = keep + __shfl_xor_sync(0xffffffffu, send, d);
+    for (int i = 0; i < kHalfLeft; ++i) {
+      const R send = upper ? v[i] : v[i + kHalfLeft], keep = upper ? v[i + kHalfLeft] : v[i];
+      v[i] = keep + __shfl_xor_sync(0xffffffffu, send, kDistance);
     }
-    if (upper) which += half;
+    return sum_channels<kLanes, kDistance / 2, kHalfLeft / 2>(v, upper ? which + kHalfLeft : which);
+  } else {
+    return which;
   }
-  return which;
 }
 
 // What the four rows hold at a thread's own channels and token.
@@ -122,13 +123,13 @@ __device__ __forceinline__ void finish(Shared<R, kLanes>& shared, const Selectiv
 }
 
 template <class R, int kLanes>
-__global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 3 : 1)
+__global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 4 : 1)
     backward(const SelectiveScanBackward p, const ScanWide wide) {
   using Shape = ScanShape<kLanes>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared<R, kLanes>*>(memory);
   constexpr int kUnroll =
-      sizeof(R) == 4 ? kHalf : 1;  // doubles would not fit, and compile for long
+      sizeof(R) == 4 ? kPart : 1;  // doubles would not fit, and compile for long
   const ScanPlace<kLanes> at(p.D);
   const Span span = span_of(p, at.s);
   const int warp = threadIdx.x / 32;
@@ -151,15 +152,15 @@ __global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 3 : 1)
     __syncthreads();
     fill(shared, p, wide, at, span, first, count);
     __syncthreads();
-    for (int begin = count > kHalf ? kHalf : 0; begin >= 0; begin -= kHalf) {
-      R h[kScanStates], before[kHalf][kScanStates], b[kScanStates];
+    for (int begin = (count - 1) / kPart * kPart; begin >= 0; begin -= kPart) {
+      R h[kScanStates], before[kPart][kScanStates], b[kScanStates];
       load_eight(kept + chunk * p.D * Shape::kN, h);
       for (int t = 0; t < begin; ++t) {
         load_eight(&shared.B[t][at.n0], b);
         scan_step(h, A2, shared.step[t][at.c], shared.input[t][at.c], b, p.negative);
       }
 #pragma unroll kUnroll
-      for (int j = 0; j < kHalf; ++j) {
+      for (int j = 0; j < kPart; ++j) {
 #pragma unroll
         for (int i = 0; i < kScanStates; ++i) before[j][i] = h[i];
         load_eight(&shared.B[begin + j][at.n0], b);
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 3 : 1)
                   p.negative);
       }
 #pragma unroll kUnroll
-      for (int j = kHalf - 1; j >= 0; --j) {
+      for (int j = kPart - 1; j >= 0; --j) {
         const int t = begin + j;
         const R dt = shared.step[t][at.c], x = shared.input[t][at.c], dread = shared.dread[t][at.c];
         R c[kScanStates], v[2 * kScanStates], along = 0, slope = 0, read = 0;
@@ -188,7 +189,7 @@ __global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 3 : 1)
           shared.input[t][at.c] = along, shared.step[t][at.c] = slope * twice * kLn2<R>;
           shared.dread[t][at.c] = read;
         }
-        const int which = sum_channels<R, kLanes>(v);
+        const int which = sum_channels<kLanes>(v);
 #pragma unroll
         for (int i = 0; i < kLanes / 2; ++i) {
           const int value = which + i;

@@ -106,7 +106,7 @@ DiagonalBackwardResult diagonal_backward_cuda(
   if (kk) p.dkk = kernel_rows(dkk), p.drate = kernel_rows(drate);
   if (state) p.dstate = dstate.data_ptr();
   Tensor sums =
-      at::empty({kernels::cuda::diagonal_groups(p.K, p.V), kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
+      at::empty({kernels::cuda::diagonal_groups(p), kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
   kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
   return {dq, dk, dv, dlog_decay.to(log_decay.scalar_type()), dkk, drate, dstate};
 }
