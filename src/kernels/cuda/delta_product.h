@@ -4,10 +4,12 @@
 
 #include "kernels/delta_product.h"
 
-// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Two ways:
+// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Three
+// ways:
 //
 //   exact   the recurrence itself, float32 (or float64), the state in registers. Any size up to
 //           K = 1024. Its gradients are a reverse recurrence and then sums over short chunks.
+//   small   the same for heads of up to 32 x 32, many at a time, one launch in each direction.
 //   chunk   64 micro-steps at a time on the tensor cores, for bfloat16 inputs.
 namespace lrnn::kernels::cuda {
 
@@ -21,5 +23,13 @@ int64_t exact_slots(const DeltaProductInputs& p, int chunk);
 void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
 // `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are room to work in.
 void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
+
+// ------------------------------------------------------------------------------------- small
+// K and V; rows must lie on 16 bytes.
+bool small_fits(const DeltaProductInputs& p);
+// `error` is wide [B,H,T,N,V] or null; no states are kept.
+void small_forward(const DeltaProductForward& p, void* stream);
+// `room`: wide [B,H,T,N,V+K] for bfloat16 inputs, else not read.
+void small_backward(const DeltaProductBackward& p, float* room, void* stream);
 
 }  // namespace lrnn::kernels::cuda

@@ -83,14 +83,24 @@ int chunk_of(const kernels::DeltaProductInputs& p) {
 
 using kernels::cuda::Method;
 
-// Rows the chunk kernels can fetch: 16 bytes at a time, micro-steps evenly spaced.
-Tensor for_chunks(const Tensor& x) {
-  const int64_t last = x.dim() - 2;
+// Rows that can be fetched 16 bytes at a time.
+Tensor on_16_bytes(const Tensor& x) {
+  const int64_t last = x.dim() - 2, piece = 16 / x.element_size();
   bool ok = x.stride(-1) == 1 && reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
-  for (int64_t d = 0; d <= last; ++d) ok = ok && (x.size(d) == 1 || x.stride(d) % 8 == 0);
-  if (x.dim() == 5) ok = ok && (x.size(2) == 1 || x.stride(1) == x.size(2) * x.stride(2));
-  return ok ? x : x.contiguous();
+  for (int64_t d = 0; d <= last; ++d) ok = ok && (x.size(d) == 1 || x.stride(d) % piece == 0);
+  return ok ? x : x.clone(at::MemoryFormat::Contiguous);
 }
+// Those with micro-steps evenly spaced too, as the chunk kernels want them.
+Tensor for_chunks(const Tensor& x) {
+  const bool even = x.dim() != 5 || x.size(2) == 1 || x.stride(1) == x.size(2) * x.stride(2);
+  return on_16_bytes(even ? x : x.contiguous());
+}
+Tensor for_method(const Tensor& x, Method method) {
+  return method == Method::kExact   ? with_rows(x)
+         : method == Method::kSmall ? on_16_bytes(x)
+                                    : for_chunks(x);
+}
+bool in_chunks(Method method) { return method == Method::kFast || method == Method::kAccurate; }
 
 // One token has one micro-step: the spacing of micro-steps is then that of tokens.
 kernels::Rows chunk_rows(const Tensor& x) {
@@ -131,12 +141,16 @@ struct Kept {
 std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
                                 int64_t slots) {
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
+  if (method == Method::kSmall) return {0, 0, 0};
   const int64_t size = Kept::size(p, true, method == Method::kAccurate);
   if (method == Method::kFast) return {size};
   return {1, size};
 }
 Method method_of(const Tensor& states) {
-  return states.dim() == 4 ? Method::kExact : states.dim() == 1 ? Method::kFast : Method::kAccurate;
+  return states.dim() == 4   ? Method::kExact
+         : states.dim() == 3 ? Method::kSmall
+         : states.dim() == 1 ? Method::kFast
+                             : Method::kAccurate;
 }
 
 ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
@@ -147,18 +161,15 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
   kernels::DeltaProductForward p;
   in.fill(p, v.size(4), scale);
   const Method method = kernels::cuda::choose(p, precision);
-  const bool exact = method == Method::kExact;
+  const bool exact = method == Method::kExact, chunks = in_chunks(method);
   const int chunk = exact ? chunk_of(p) : 64;
   const int64_t slots =
       exact ? kernels::cuda::exact_slots(p, chunk) : kernels::cuda::chunk_count(p);
-  const auto wide = k.options().dtype(wide_type(k)), error_type = exact ? wide : k.options();
-  Tensor v_rows = exact ? with_rows(v) : for_chunks(v);
-  if (!exact) {
-    in.k = for_chunks(in.k);
-    p.k = chunk_rows(in.k);
-    if (q) in.q = for_chunks(in.q), p.q = rows(in.q);
-  }
-  p.v = exact ? rows(v_rows) : chunk_rows(v_rows);
+  const auto wide = k.options().dtype(wide_type(k)), error_type = chunks ? k.options() : wide;
+  const Tensor v_rows = for_method(v, method);
+  in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
+  if (q) in.q = for_method(in.q, method), p.q = rows(in.q);
+  p.v = chunk_rows(v_rows);
   ForwardResult out = {
       q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : none(k),
       at::empty({p.S, p.H, p.K, p.V}, wide),
@@ -170,6 +181,8 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
   if (save) p.error = error.data_ptr(), p.states = states.data_ptr();
   if (exact) {
     kernels::cuda::exact_forward(p, chunk, on.stream());
+  } else if (!chunks) {
+    kernels::cuda::small_forward(p, on.stream());
   } else {
     const bool split = method == Method::kAccurate;
     const Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
@@ -191,12 +204,8 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   kernels::DeltaProductBackward p;
   in.fill(p, error.size(4), scale);
   const Method method = method_of(states);
-  const bool exact = method == Method::kExact;
-  if (!exact) {
-    in.k = for_chunks(in.k);
-    p.k = chunk_rows(in.k);
-    if (has_q) in.q = for_chunks(in.q), p.q = rows(in.q);
-  }
+  in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
+  if (has_q) in.q = for_method(in.q, method), p.q = rows(in.q);
   BackwardResult out = {has_q ? at::empty({p.B, p.T, p.H, p.K}, k.options()) : none(k),
                         at::empty({p.B, p.T, p.N, p.H, p.K}, k.options()),
                         at::empty({p.B, p.T, p.N, p.H, p.V}, k.options()),
@@ -206,8 +215,7 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   auto& [dq, dk, dv, dbeta, dlog_gate, dstate] = out;
   Tensor d_o_rows, d_final;
   if (has_q) {
-    d_o_rows = d_o->to(k.scalar_type());
-    d_o_rows = exact ? with_rows(d_o_rows) : for_chunks(d_o_rows);
+    d_o_rows = for_method(d_o->to(k.scalar_type()), method);
     p.d_o = rows(d_o_rows), p.dq = rows(dq);
   }
   if (d_final_state) {
@@ -219,7 +227,12 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   p.dbeta = dbeta.data_ptr();
   if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
-  if (exact) {
+  if (method == Method::kSmall) {
+    const bool wide = p.type != kernels::Type::kBFloat16;
+    const Tensor room =
+        at::empty({wide ? 0 : p.B * p.H * p.T * p.N * (p.V + p.K)}, error.options());
+    kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
+  } else if (method == Method::kExact) {
     Tensor y = at::empty_like(error), dstates = at::empty_like(states);
     kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
   } else {
