@@ -18,10 +18,36 @@ struct Queries {
         every(int(p.N)),
         rows(p.q.data && place < count ? (count - 1 - place) / every + 1 : 0) {}
   __device__ __forceinline__ int64_t at(int r) const { return place + int64_t(r) * every; }
+  // The row that reads after micro-step i, or -1.
+  __device__ __forceinline__ int row(int i) const {
+    const int r = every == 1 ? i - place : (i - place) / every;
+    return i >= place && r < rows && at(r) == i ? r : -1;
+  }
 };
 
-// Per chunk and head, in vectors [4][64]:
-enum Vector { kBeta, kBefore, kAfter, kRead };  // beta, decay up to i, decay after i, scale x decay
+// Per chunk and head, in vectors [kVectorCount][64]: beta, decay up to i, decay after i, scale x
+// decay, the gate that applies at i.
+enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };
+
+// kCount copies of 16 bytes, kTo bytes apart in shared memory and `stride` values in memory; zeros
+// from number `inside` on.
+template <int kCount, int kTo>
+__device__ __forceinline__ void fetch_pieces(uint32_t to, const uint16_t* from, int64_t stride,
+                                             int inside) {
+  if (inside >= kCount) {
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+      copy_async(to + n * kTo, from);
+      from += stride;
+    }
+  } else {
+#pragma unroll 1
+    for (int n = 0; n < kCount; ++n) {
+      copy_async(to + n * kTo, from, n < inside);
+      from += stride;
+    }
+  }
+}
 
 // Asks for rows of bfloat16, `columns` of them from a matrix with row stride `step`; outside,
 // zeros.
@@ -35,6 +61,16 @@ __device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, in
     copy_async(to + i * row_bytes(kColumns) + piece * 16, ok ? from + i * step + piece * 8 : from,
                ok);
   }
+}
+// The same by a team of kTeam threads, this one number `rank`; all columns are there.
+template <int kColumns, int kRows, int kTeam>
+__device__ __forceinline__ void fetch_rows_by(int rank, uint32_t to, const uint16_t* from,
+                                              int64_t step, int inside) {
+  constexpr int kPieces = kColumns / 8, kPass = kTeam / kPieces;
+  const int piece = rank % kPieces, first = rank / kPieces;
+  fetch_pieces<kRows / kPass, kPass * row_bytes(kColumns)>(
+      to + first * row_bytes(kColumns) + piece * 16, from + first * step + piece * 8, step * kPass,
+      (inside - first + kPass - 1) / kPass);
 }
 // The same for a number of columns known only now.
 __device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, int64_t step,
@@ -52,8 +88,9 @@ __device__ __forceinline__ void fetch_square(uint32_t to, const uint16_t* from, 
   for (int at = threadIdx.x; at < rows * 8; at += blockDim.x)
     copy_async(to + at / 8 * row_bytes(kChunk) + at % 8 * 16, from + at * 8);
 }
-__device__ __forceinline__ void fetch_vectors(uint32_t to, const float* from) {
-  for (int at = threadIdx.x; at < 4 * kChunk / 4; at += blockDim.x)
+__device__ __forceinline__ void fetch_vectors(uint32_t to, const float* from,
+                                              int rank = threadIdx.x, int team = blockDim.x) {
+  for (int at = rank; at < kVectorCount * kChunk / 4; at += team)
     copy_async(to + at * 16, from + at * 4);
 }
 
@@ -63,6 +100,54 @@ __device__ __forceinline__ float2 neighbours(float left, float right) {
   const bool odd = threadIdx.x & 4;
   const float other = __shfl_xor_sync(0xffffffffu, odd ? left : right, 4);
   return odd ? make_float2(other, right) : make_float2(left, other);
+}
+
+// decay[m][i], for i <= m: the product of the gates after i up to m. Products, not differences of
+// sums: a gate may be zero. Each of kThreads threads fills 16 rows of a column at a time.
+template <int kThreads, class Matrix>
+__device__ __forceinline__ void fill_decay(const float* gate, Matrix& decay) {
+  for (int at = threadIdx.x; at < 4 * kChunk; at += kThreads) {
+    const int i = at % kChunk, begin = at / kChunk * 16;
+    if (begin + 15 < i) continue;
+    float a = 1;
+    for (int m = i + 1; m < min(i / 16 * 16 + 16, begin); ++m) a *= gate[m];
+    for (int n = i / 16 * 16 + 16; n < begin; n += 16) {
+      float all = gate[n];
+#pragma unroll
+      for (int m = 1; m < 16; ++m) all *= gate[n + m];
+      a *= all;
+    }
+#pragma unroll
+    for (int m = begin; m < begin + 16; ++m) {
+      if (m > i) a *= gate[m];
+      if (m >= i) decay[m][i] = a;
+    }
+  }
+}
+
+// dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after
+// them: a warp's work, two micro-steps a lane.
+template <class Slope>
+__device__ __forceinline__ void sum_up_gates(const DeltaProductBackward& p, Span span,
+                                             const Slot& at, int64_t h, float at_end,
+                                             Slope&& slope) {
+  const int lane = threadIdx.x % 32, i = 2 * lane;
+  const float left = i < at.count ? slope(i) : 0.f, right = i + 1 < at.count ? slope(i + 1) : 0.f;
+  float x = left + right;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const float later = __shfl_down_sync(0xffffffffu, x, d);
+    if (lane + d < 32) x += later;
+  }
+  float after = __shfl_down_sync(0xffffffffu, x, 1);
+  after = lane < 31 ? after + at_end : at_end;
+  const float sums[2] = {left + (right + after), right + after};
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    const uint32_t m = uint32_t(at.first) + i + u, t = p.N == 1 ? m : m / uint32_t(p.N);
+    if (i + u < at.count && m == t * p.N)
+      static_cast<float*>(p.dlog_gate)[(span.b * p.T + span.t0 + t) * p.H + h] = sums[u];
+  }
 }
 
 }  // namespace lrnn::kernels::cuda

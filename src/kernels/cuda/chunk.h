@@ -16,10 +16,22 @@ namespace lrnn::kernels::cuda {
 struct ChunkWork {
   uint16_t *T = nullptr, *T_rest = nullptr;  // [slots,H,64,64]
   uint16_t *P = nullptr, *P_rest = nullptr;  // [slots,H,rows,64]
-  float* vectors = nullptr;                  // [slots,H,4,64]
+  float* vectors = nullptr;                  // [slots,H,5,64]
   int rows = 0;                              // of P: 64 for N = 1, else 32
   bool split = false;
 };
+
+// Where few sequences would leave the chip idle, each is cut into segments that are walked at once:
+// first for the map S -> M S + B of every segment, then, from the true states between them, for the
+// results.
+struct Segments {
+  int count = 1, chunks = 0;  // in a sequence; chunks in each, if there is more than one
+  float* maps = nullptr;      // M [S,H,count,K,64 or 128], padded as K is
+  float* between = nullptr;   // [S,H,count,K,V]: B, then the state after each segment
+  bool keep = false;          // all maps are wanted, that of the last segment too
+};
+int64_t segment_map_size(const DeltaProductInputs& p);  // floats in a map
+int chip_processors();
 
 bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type
 int chunk_query_rows(int64_t N);
@@ -27,18 +39,23 @@ int64_t chunk_count(const DeltaProductInputs& p);  // slots
 
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream);
 // error: bfloat16 [B,H,T,N,V]; states: bfloat16 [slots,H,V,K]; or null.
-void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream);
+void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                   void* stream);
 // The same sweeps on Hopper's own instructions, for K in (32,128] and V a multiple of 64;
 // chunk_forward and chunk_reverse call them where they fit and this chip has them.
 bool hopper_fits(const DeltaProductInputs& p);
-void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream);
-void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
+void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                     void* stream);
+void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                    uint16_t* dstates, void* stream);
+// The states between segments from the first one's, forwards, or their gradients from the last.
+void hopper_join(const DeltaProductInputs& p, const Segments& segments, const float* first,
+                 bool forwards, void* stream);
 void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                       void* stream);
 // Backward in two steps. dstates: bfloat16 [slots,H,V,K], the gradient of the state after a chunk.
-void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                   void* stream);
+void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                   uint16_t* dstates, void* stream);
 void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                      void* stream);
 

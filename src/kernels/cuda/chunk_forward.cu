@@ -19,7 +19,7 @@ template <int KT> struct Layout {  // of one stage in shared memory, in bytes
     P = T_rest + (split ? kChunk * row_bytes(kChunk) : 0);
     P_rest = P + rows * row_bytes(kChunk);
     vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
-    bytes = vectors + 4 * kChunk * int(sizeof(float));
+    bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
   }
 };
 
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
       if (kSplit) fetch_square(stage + layout.P_rest, w.P_rest + at * w.rows * kChunk, w.rows);
     }
-    fetch_vectors(stage + layout.vectors, w.vectors + at * 4 * kChunk);
+    fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   };
 
   // S[t] holds rows v0+g, v0+g+8 and key channels 8t+2c, +1.
@@ -302,10 +302,11 @@ void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream
 
 }  // namespace
 
-void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
+void chunk_forward(const DeltaProductForward& p, const ChunkWork& w,
+                   [[maybe_unused]] const Segments& segments, void* stream) {
   if (p.S * p.H == 0) return;
 #ifdef LRNN_HOPPER
-  if (hopper_fits(p)) return hopper_forward(p, w, stream);
+  if (hopper_fits(p)) return hopper_forward(p, w, segments, stream);
 #endif
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_forward<32>(p, w, on);

@@ -24,7 +24,7 @@ template <int KC> struct Layout {  // bytes in shared memory
     X = q + rows * row_bytes(KC);
     E = X + rows * row_bytes(kChunk);
     vectors = E + kChunk * row_bytes(kChunk);
-    slopes = vectors + 4 * kChunk * int(sizeof(float));
+    slopes = vectors + kVectorCount * kChunk * int(sizeof(float));
     decay = slopes + (gate ? 9 * kChunk * int(sizeof(float)) : 0);
     stages = decay + (gate ? int(sizeof(Decay)) : 0);
     dv = d_o + rows * row_bytes(columns);
@@ -35,25 +35,6 @@ template <int KC> struct Layout {  // bytes in shared memory
   }
   __host__ __device__ int bytes(int tiles) const { return stages + (tiles > 1 ? 2 : 1) * stage; }
 };
-
-__device__ void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
-                           float* gate, Decay& decay) {
-  const int i = threadIdx.x;
-  if (i < kChunk) {
-    gate[i] = 1;
-    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
-    if (i < at.count && m == t * p.N)
-      gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
-  }
-  __syncthreads();
-  if (i < kChunk) {
-    float a = 1;
-    for (int m = i; m < kChunk; ++m) {
-      if (m > i) a *= gate[m];
-      decay[m][i] = a;
-    }
-  }
-}
 
 // The sum over a row of C tiles times the same piece of a row in shared memory, on all four lanes.
 template <int kTiles>
@@ -122,7 +103,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
                    keys);
   };
 
-  fetch_vectors(base + layout.vectors, w.vectors + head * 4 * kChunk);
+  fetch_vectors(base + layout.vectors, w.vectors + head * kVectorCount * kChunk);
   float slope[2] = {}, q_slope[2] = {}, at_end = 0;
   for (int64_t k0 = 0; k0 < p.K; k0 += KC) {
     fetch_rows<KC>(base + layout.k, k_rows + k0, p.k.step, kChunk, at.count, int(p.K - k0));
@@ -133,13 +114,14 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
                      p.q.token, w.rows, queries.rows, int(p.K - k0));
     fetch(0, k0);
     copy_commit();
-    if (p.log_gate && k0 == 0) fill_decay(p, span, at, h, slopes, decay);
     float x[kXTiles][4] = {}, dq[kTiles][4] = {}, er[kTiles][4] = {}, src[kTiles][4] = {};
     for (int tile = 0; tile < tiles; ++tile) {
       if (tile + 1 < tiles) fetch(tile + 1, k0);
       copy_commit();
       copy_wait<1>();
       __syncthreads();
+      if (p.log_gate && k0 == 0 && tile == 0)
+        fill_decay<kGroups * 128>(vectors + kGate * kChunk, decay);
       const uint32_t stage = base + layout.stages + (tile & 1) * layout.stage;
       const uint32_t rows_at = lane_transposed(v_step) + row0 * v_step;
       for (int v = 0; v < columns; v += 16) {
@@ -291,19 +273,18 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
   at_end = sum_lanes<32>(at_end);
   if (lane == 0) slopes[8 * kChunk + threadIdx.x / 32] = at_end;
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  float sum = 0;
-  for (int i = 0; i < kGroups * 4; ++i) sum += slopes[8 * kChunk + i];
-  int r = queries.rows - 1;
-  for (int i = at.count - 1; i >= 0; --i) {
-    for (int n = 0; n < kGroups; ++n) sum += slopes[n * kChunk + i];
-    if (r >= 0 && queries.at(r) == i) {
-      for (int n = 0; n < kGroups; ++n) sum += slopes[(4 + n) * kChunk + r];
-      --r;
+  if (threadIdx.x >= 32) return;
+  float after = 0;
+  for (int i = 0; i < kGroups * 4; ++i) after += slopes[8 * kChunk + i];
+  sum_up_gates(p, span, at, h, after, [&](int i) {
+    const int r = queries.row(i);
+    float sum = 0;
+    for (int n = 0; n < kGroups; ++n) {
+      sum += slopes[n * kChunk + i];
+      if (r >= 0) sum += slopes[(4 + n) * kChunk + r];
     }
-    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
-    if (m == t * p.N) static_cast<float*>(p.dlog_gate)[(b * p.T + span.t0 + t) * p.H + h] = sum;
-  }
+    return sum;
+  });
 }
 
 template <int KC, int kGroups>

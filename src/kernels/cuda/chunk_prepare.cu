@@ -111,8 +111,8 @@ template <int kParts> __device__ void invert(Square& T, const Square& L) {
 }
 
 __device__ void fill_vectors(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
-                             const Queries& queries, float (&vectors)[4][kChunk],
-                             float (&gate)[kChunk], Square& decay) {
+                             const Queries& queries, float (&vectors)[kVectorCount][kChunk],
+                             Square& decay) {
   const int i = threadIdx.x;
   if (i < kChunk) {
     float beta = 0, a = 1;
@@ -123,23 +123,19 @@ __device__ void fill_vectors(const DeltaProductInputs& p, Span span, const Slot&
       if (beta == 0) beta = kSmallestBeta;
       if (p.log_gate && j == 0) a = expf(static_cast<const float*>(p.log_gate)[token * p.H + h]);
     }
-    vectors[kBeta][i] = beta, gate[i] = a;
+    vectors[kBeta][i] = beta, vectors[kGate][i] = a;
     vectors[kBefore][i] = vectors[kAfter][i] = 1;
   }
   __syncthreads();
-  if (p.log_gate && i < kChunk) {  // products, not differences of sums: a gate may be zero
-    float a = 1;
-    for (int m = i; m < kChunk; ++m) {
-      if (m > i) a *= gate[m];
-      decay[m][i] = a;
+  if (p.log_gate) {
+    fill_decay<kThreads>(vectors[kGate], decay);
+    __syncthreads();
+    if (i < kChunk) {
+      vectors[kAfter][i] = decay[kChunk - 1][i];
+      vectors[kBefore][i] = vectors[kGate][0] * decay[i][0];
     }
-    vectors[kAfter][i] = a;
-    a = 1;
-    for (int m = 0; m <= i; ++m) a *= gate[m];
-    vectors[kBefore][i] = a;
-    __threadfence_block();
+    __syncthreads();
   }
-  __syncthreads();
   if (i < kChunk)
     vectors[kRead][i] = i < queries.rows ? float(p.scale) * vectors[kBefore][queries.at(i)] : 0.f;
 }
@@ -183,7 +179,7 @@ template <int KT> struct Room {
 template <int KT>
 __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ float vectors[4][kChunk], gate[kChunk];
+  __shared__ float vectors[kVectorCount][kChunk];
   const Room<KT> room(w.P ? w.rows : 0, p.log_gate);
   auto& T = *reinterpret_cast<Square*>(memory);
   auto& L = *reinterpret_cast<Square*>(memory + room.L);
@@ -205,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
         static_cast<const uint16_t*>(p.q.data) + row_at(p.q, span.b, span.t0 + queries.token, 0, h),
         p.q.token, w.rows, queries.rows, int(p.K));
   copy_commit();
-  fill_vectors(p, span, at, h, queries, vectors, gate, L);
+  fill_vectors(p, span, at, h, queries, vectors, L);
   copy_wait<0>();
   __syncthreads();
 
@@ -270,8 +266,8 @@ __global__ void __launch_bounds__(kThreads) prepare(DeltaProductInputs p, ChunkW
           rest(x[6], x[7], hi.w)};
     reinterpret_cast<uint4*>(to_rest)[piece] = lo;
   }
-  for (int i = threadIdx.x; i < 4 * kChunk; i += kThreads)
-    w.vectors[(slot * p.H + h) * 4 * kChunk + i] = vectors[i / kChunk][i % kChunk];
+  for (int i = threadIdx.x; i < kVectorCount * kChunk; i += kThreads)
+    w.vectors[(slot * p.H + h) * kVectorCount * kChunk + i] = vectors[i / kChunk][i % kChunk];
 }
 
 template <int KT>
@@ -306,6 +302,9 @@ bool hopper_fits(const DeltaProductInputs& p) {
   return p.K < 0;
 #endif
 }
+
+int64_t segment_map_size(const DeltaProductInputs& p) { return p.K * (p.K <= 64 ? 64 : 128); }
+int chip_processors() { return processors(); }
 
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {
   if (chunk_slots(p, kChunk) * p.H == 0) return;

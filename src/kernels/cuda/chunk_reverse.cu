@@ -20,7 +20,7 @@ template <int KT> struct Layout {  // of one stage in shared memory, in bytes
     P = T_rest + (split ? kChunk * row_bytes(kChunk) : 0);
     P_rest = P + rows * row_bytes(kChunk);
     vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
-    bytes = vectors + 4 * kChunk * int(sizeof(float));
+    bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
   }
 };
 
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
       if (kSplit) fetch_square(stage + layout.P_rest, w.P_rest + at * w.rows * kChunk, w.rows);
     }
-    fetch_vectors(stage + layout.vectors, w.vectors + at * 4 * kChunk);
+    fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   };
 
   float G[kTiles][4];
@@ -259,11 +259,11 @@ void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t*
 
 }  // namespace
 
-void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                   void* stream) {
+void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w,
+                   [[maybe_unused]] const Segments& segments, uint16_t* dstates, void* stream) {
   if (p.S * p.H == 0) return;
 #ifdef LRNN_HOPPER
-  if (hopper_fits(p)) return hopper_reverse(p, w, dstates, stream);
+  if (hopper_fits(p)) return hopper_reverse(p, w, segments, dstates, stream);
 #endif
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 32) return launch_reverse<32>(p, w, dstates, on);

@@ -17,6 +17,13 @@ inline void check_launch(const char* what) {
 
 constexpr int kMostShared = 227 * 1024;  // bytes a block may have on Hopper
 
+inline int processors() {
+  int device = 0, count = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
 template <class Kernel> void allow_shared(Kernel* kernel, size_t bytes) {
   if (bytes > 48 * 1024)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

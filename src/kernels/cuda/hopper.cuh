@@ -8,26 +8,107 @@ namespace lrnn::kernels::cuda {
 
 constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 values
 
-// Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros. The threads
-// pass over the rows a multiple of eight at a time, so each keeps its place in the swizzle.
-template <int kColumns, int kRows>
-__device__ __forceinline__ void fetch_tiles(uint32_t to, const uint16_t* from, int64_t step,
-                                            int inside, int columns) {
-  constexpr int kPieces = kColumns / 8;
-  const int piece = threadIdx.x % kPieces, first = threadIdx.x / kPieces;
-  const int pass = blockDim.x / kPieces;
-  const int64_t stride = step * pass;
-  from += first * step + piece * 8;
-  to += piece / 8 * kRows * 128 + first * 128 + ((piece ^ first) & 7) * 16;
-  if (piece * 8 >= columns) inside = 0;
-#pragma unroll 4
-  for (int i = first; i < kRows; i += pass) {
-    copy_async(to, from, i < inside);
-    to += pass * 128, from += stride;
-  }
+// Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros. The kTeam
+// threads that share the work pass over the rows a multiple of eight at a time, so each keeps its
+// place in the swizzle.
+template <int kColumns, int kRows, int kTeam>
+__device__ __forceinline__ void fetch_tiles(int rank, uint32_t to, const uint16_t* from,
+                                            int64_t step, int inside, int columns) {
+  constexpr int kPieces = kColumns / 8, kPass = kTeam / kPieces;
+  static_assert(kPass % 8 == 0 && kRows % kPass == 0);
+  const int piece = rank % kPieces, first = rank / kPieces;
+  fetch_pieces<kRows / kPass, kPass * 128>(
+      to + piece / 8 * kRows * 128 + first * 128 + ((piece ^ first) & 7) * 16,
+      from + first * step + piece * 8, step * kPass,
+      piece * 8 < columns ? (inside - first + kPass - 1) / kPass : 0);
 }
-template <int kRows> __device__ __forceinline__ void fetch_tile(uint32_t to, const uint16_t* from) {
-  fetch_tiles<64, kRows>(to, from, 64, kRows, 64);
+template <int kRows, int kTeam>
+__device__ __forceinline__ void fetch_tile(int rank, uint32_t to, const uint16_t* from) {
+  fetch_tiles<64, kRows, kTeam>(rank, to, from, 64, kRows, 64);
+}
+
+// ---------------------------------------------------------------------------------------- roles
+// A block of the sweeps is one or two warp groups that compute, 64 columns of the state each, and a
+// last one that fetches their inputs, one chunk ahead. They meet at four barriers in shared memory:
+// a stage is filled, a stage is free again.
+constexpr int kMostThreads = 384, kFetchers = 128;
+
+class Pipeline {
+ public:
+  static constexpr int kBytes = 32;
+  // Called by all; `at` lies on 8 bytes.
+  __device__ Pipeline(uint32_t at, int groups) : at_(at) {
+    if (threadIdx.x == 0)
+      for (int stage = 0; stage < 2; ++stage) {
+        init(at + stage * 8, kFetchers);
+        init(at + 16 + stage * 8, groups * 4);
+      }
+    __syncthreads();
+  }
+  // n counts the chunks of this block; its stage is n % 2.
+  __device__ void wait_filled(int n) const { wait(at_ + n % 2 * 8, n / 2 % 2); }
+  __device__ void wait_free(int n) const {
+    if (n >= 2) wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
+  }
+  // By every fetching thread: what it asked for has come.
+  __device__ void filled(int n) const { arrive(at_ + n % 2 * 8); }
+  // By every computing warp.
+  __device__ void free(int n) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(at_ + 16 + n % 2 * 8);
+  }
+
+ private:
+  uint32_t at_;
+  static __device__ void init(uint32_t barrier, int count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
+  }
+  static __device__ void arrive(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+  }
+  static __device__ void wait(uint32_t barrier, int parity) {
+    uint32_t done;
+    do {
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n}\n"
+          : "=r"(done)
+          : "r"(barrier), "r"(parity)
+          : "memory");
+    } while (!done);
+  }
+};
+
+// The fetching group gives its registers to those that compute, more of them where operands are
+// split.
+template <bool kSplit> __device__ __forceinline__ void few_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : 40));
+}
+template <bool kSplit> __device__ __forceinline__ void many_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : 232));
+}
+
+// The chunks of a sequence that a block walks.
+struct Stretch {
+  int64_t s, h;
+  int segment, begin, end;
+  __device__ Stretch(const DeltaProductInputs& p, const Segments& segments)
+      : s(blockIdx.x / unsigned(p.H * segments.count)),
+        h(blockIdx.x % unsigned(p.H)),
+        segment(int(blockIdx.x / unsigned(p.H) % unsigned(segments.count))),
+        begin(segment * segments.chunks),
+        end(int((span_of(p, s).length * p.N + kChunk - 1) / kChunk)) {
+    if (segments.count > 1) end = min(end, begin + segments.chunks);
+  }
+  // In arrays [S,H,count,...].
+  __device__ int64_t at(const DeltaProductInputs& p, const Segments& segments) const {
+    return (s * p.H + h) * segments.count + segment;
+  }
+};
+
+// Columns a block takes: all it can, or fewer where that fills the chip.
+inline int columns_of(int64_t V, int64_t blocks_per_128) {
+  return V % 128 == 0 && 2 * blocks_per_128 > processors() ? 128 : 64;
 }
 
 // Columns 8t+2c, +1 of every tile times those of a vector.

@@ -2,7 +2,8 @@
 
 // The forward sweep of chunk_forward.cu on Hopper's warp-group products: the same registers, but
 // the right operands are read from shared memory by the tensor cores themselves, while the warps
-// convert and store.
+// convert and store. With kMap it only follows the state through a segment, from zero for B and
+// from the unit matrix, with no values, for M.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -12,7 +13,7 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
                        P_rest = P + kRows * 128, v = P_rest + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return v + kChunk * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
-    return (vectors(columns) + 4 * kChunk * 4 + 1023) / 1024 * 1024;
+    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
   }
   // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
   // which in split mode takes the place of the tiles.
@@ -21,62 +22,97 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   static constexpr int kOut =
       kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
   static __host__ __device__ int all(int columns) {
-    return 2 * bytes(columns) + columns / 64 * kOut;
+    return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
   }
 };
 
-template <int KT, int kRows, bool kSplit>
-__global__ void __launch_bounds__(256, 1)
-    hopper_sweep(DeltaProductForward p, ChunkWork w, int columns) {
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16;
+  const Stretch stretch(p, segments);
+  const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
+  const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
+  if (kMap && last && !(unit && segments.keep)) return;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
-  const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
+  const int64_t s = stretch.s, h = stretch.h;
+  const int64_t v_tile = int64_t(unit ? blockIdx.y : tile) * columns, v0 = v_tile + own;
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
-  const int chunks = int((steps + kChunk - 1) / kChunk), stage_bytes = L::bytes(columns);
-  const uint16_t* const k_rows =
-      static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
-  const uint16_t* const v_rows =
-      static_cast<const uint16_t*>(p.v.data) + row_at(p.v, span.b, span.t0, 0, h) + v_tile;
-  const uint16_t* const q_rows =
-      static_cast<const uint16_t*>(p.q.data) + (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
+  const int groups = columns / 64, stage_bytes = L::bytes(columns);
+  const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
 
-  const auto fetch = [&](int chunk) {
-    const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
-    const int count = int(min(int64_t(kChunk), steps - first));
-    const uint32_t stage = shared_address(memory) + (chunk & 1) * stage_bytes;
-    fetch_tiles<KT, kChunk>(stage + L::k, k_rows + first * p.k.step, p.k.step, count, int(p.K));
-    fetch_rows(stage + L::v, v_rows + first * p.v.step, p.v.step, kChunk, count, columns, columns);
-    fetch_tile<kChunk>(stage + L::T, w.T + at * kChunk * kChunk);
-    if (kSplit) fetch_tile<kChunk>(stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
-    if (p.q.data) {
-      const Queries queries(p, first, count);
-      fetch_tiles<KT, kRows>(stage + L::q, q_rows + queries.token * p.q.token, p.q.token,
-                             queries.rows, int(p.K));
-      fetch_tile<kRows>(stage + L::P, w.P + at * kRows * kChunk);
-      if (kSplit) fetch_tile<kRows>(stage + L::P_rest, w.P_rest + at * kRows * kChunk);
+  if (int(threadIdx.x) >= groups * 128) {
+    few_registers<kSplit>();
+    const int rank = threadIdx.x - groups * 128;
+    const uint16_t* const k_rows =
+        static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
+    const uint16_t* const v_rows = static_cast<const uint16_t*>(p.v.data) +
+                                   row_at(p.v, span.b, span.t0, 0, h) + (unit ? 0 : v_tile);
+    const uint16_t* const q_rows = static_cast<const uint16_t*>(p.q.data) +
+                                   (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
+    for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
+      const int n = chunk - stretch.begin;
+      const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
+      const int count = int(min(int64_t(kChunk), steps - first));
+      const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+      pipeline.wait_free(n);
+      fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
+                                         count, int(p.K));
+      const uint16_t* const v = v_rows + first * p.v.step;
+      if (columns == 128)
+        fetch_rows_by<128, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
+      else
+        fetch_rows_by<64, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
+      fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
+      if (kSplit)
+        fetch_tile<kChunk, kFetchers>(rank, stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
+      if (!kMap && p.q.data) {
+        const Queries queries(p, first, count);
+        fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
+                                          p.q.token, queries.rows, int(p.K));
+        fetch_tile<kRows, kFetchers>(rank, stage + L::P, w.P + at * kRows * kChunk);
+        if (kSplit)
+          fetch_tile<kRows, kFetchers>(rank, stage + L::P_rest, w.P_rest + at * kRows * kChunk);
+      }
+      fetch_vectors(stage + L::vectors(columns), w.vectors + at * kVectorCount * kChunk, rank,
+                    kFetchers);
+      copy_commit();
+      copy_wait<0>();
+      wgmma::publish();
+      pipeline.filled(n);
     }
-    fetch_vectors(stage + L::vectors(columns), w.vectors + at * 4 * kChunk);
-  };
+    return;
+  }
+  many_registers<kSplit>();
 
   const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
   const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
 
   float S[kTiles][4];
-  const float* const initial = static_cast<const float*>(p.state);
-  read_state(S, initial ? initial + head * p.K * p.V : nullptr, p.K, p.V, v0 + g);
-  if (chunks > 0) fetch(0);
-  copy_commit();
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    if (chunk + 1 < chunks) fetch(chunk + 1);
-    copy_commit();
-    copy_wait<1>();
-    wgmma::publish();
-    __syncthreads();
-    const unsigned char* const here = memory + (chunk & 1) * stage_bytes;
+  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
+  if constexpr (kMap) {
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const int64_t k = t * 8 + 2 * c + u % 2;
+        S[t][u] = unit && k == v0 + g + u / 2 * 8 && k < p.K ? 1.f : 0.f;
+      }
+  } else {
+    const float* const initial = static_cast<const float*>(p.state);
+    read_state(S,
+               stretch.segment > 0 ? segments.between + (segment - 1) * matrix
+               : initial           ? initial + head * matrix
+                                   : nullptr,
+               p.K, p.V, v0 + g);
+  }
+  for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
+    const int turn = chunk - stretch.begin;
+    pipeline.wait_filled(turn);
+    const unsigned char* const here = memory + turn % 2 * stage_bytes;
     const uint32_t stage = shared_address(here);
     const float* const vectors = reinterpret_cast<const float*>(here + L::vectors(columns));
     const int64_t first = int64_t(chunk) * kChunk;
@@ -91,10 +127,12 @@ __global__ void __launch_bounds__(256, 1)
     wgmma::commit();
     // Without queries this multiplies what happens to lie there and nobody looks at O: a branch
     // between the products would make the compiler wait for them.
-    times_rows<true, kRows * 128>(O, a, stage + L::q);
-    if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_rest, stage + L::q);
+    if constexpr (!kMap) {
+      times_rows<true, kRows * 128>(O, a, stage + L::q);
+      if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_rest, stage + L::q);
+    }
     wgmma::commit();
-    if (p.states) {
+    if (!kMap && p.states) {
       if constexpr (kSplit) {
         send_wait<0>();
         meet_group();
@@ -107,7 +145,7 @@ __global__ void __launch_bounds__(256, 1)
                  p.K, state_room);
     }
     send_commit();
-    wgmma::wait<1>();
+    wgmma::wait<kSplit ? 0 : 1>();  // the registers of split operands are needed again
     wgmma::hold(R);
 
     uint32_t r[4][4], r_rest[4][4];
@@ -121,7 +159,9 @@ __global__ void __launch_bounds__(256, 1)
         float(&x)[4] = R[2 * n + half];
         const int i = (2 * n + half) * 8 + 2 * c;
         const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + i);
-        const float2 before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
+        float2 before = make_float2(1, 1);
+        if constexpr (kGate)
+          before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
         x[0] = beta.x * (low_of(v[2 * half]) - before.x * x[0]);
         x[1] = beta.y * (high_of(v[2 * half]) - before.y * x[1]);
         x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
@@ -136,7 +176,7 @@ __global__ void __launch_bounds__(256, 1)
       times_rows<false, kTileBytes>(D, r, stage + L::T_rest);
     }
     wgmma::commit();
-    if (p.log_gate) {
+    if constexpr (kGate) {
       const float decay = vectors[kBefore * kChunk + kChunk - 1];
 #pragma unroll
       for (int t = 0; t < kTiles; ++t)
@@ -144,12 +184,14 @@ __global__ void __launch_bounds__(256, 1)
         for (int u = 0; u < 4; ++u) S[t][u] *= decay;
     }
     wgmma::wait<0>();
-    wgmma::hold(D), wgmma::hold(O);
+    wgmma::hold(D);
+    if constexpr (!kMap) wgmma::hold(O);
 
-    uint32_t d[4][4], d_rest[4][4], e[4][4], e_rest[4][4];
+    uint32_t d[4][4], d_rest[4][4];
+    [[maybe_unused]] uint32_t e[4][4], e_rest[4][4];
     as_operands<kSplit>(d, d_rest, D);
-    scale_columns(O, vectors + kRead * kChunk);
-    if (p.log_gate) {
+    if constexpr (!kMap) scale_columns(O, vectors + kRead * kChunk);
+    if constexpr (kGate) {
       float after[8][4];
 #pragma unroll
       for (int t = 0; t < 8; ++t)
@@ -157,92 +199,120 @@ __global__ void __launch_bounds__(256, 1)
         for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
       scale_columns(after, vectors + kAfter * kChunk);
       as_operands<kSplit>(e, e_rest, after);
-    } else {
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-#pragma unroll
-        for (int u = 0; u < 4; ++u) {
-          e[k][u] = d[k][u];
-          if constexpr (kSplit) e_rest[k][u] = d_rest[k][u];
-        }
     }
     wgmma::fence();
-    times_rows<false, kTileBytes>(O, d, stage + L::P);
-    if constexpr (kSplit) {
-      times_rows<false, kTileBytes>(O, d_rest, stage + L::P);
-      times_rows<false, kTileBytes>(O, d, stage + L::P_rest);
+    if constexpr (!kMap) {
+      times_rows<false, kTileBytes>(O, d, stage + L::P);
+      if constexpr (kSplit) {
+        times_rows<false, kTileBytes>(O, d_rest, stage + L::P);
+        times_rows<false, kTileBytes>(O, d, stage + L::P_rest);
+      }
     }
     wgmma::commit();
-    times_columns<false>(S, e, stage + L::k, kTileBytes);
-    if constexpr (kSplit) times_columns<false>(S, e_rest, stage + L::k, kTileBytes);
+    times_columns<false>(S, kGate ? e : d, stage + L::k, kTileBytes);
+    if constexpr (kSplit)
+      times_columns<false>(S, kGate ? e_rest : d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
 
-    if constexpr (kSplit)
-      send_wait<0>();
-    else
-      send_wait<1>();
-    meet_group();
-    if (p.error) {
+    if constexpr (!kMap) {
+      if constexpr (kSplit)
+        send_wait<0>();
+      else
+        send_wait<1>();
+      meet_group();
+      if (p.error) {
 #pragma unroll
-      for (int t = 0; t < 8; ++t) {
-        const float2 beta =
-            *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 + 2 * c);
-        const float x = __fdividef(1.f, beta.x), y = __fdividef(1.f, beta.y);
-        D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
+        for (int t = 0; t < 8; ++t) {
+          const float2 beta =
+              *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 + 2 * c);
+          const float x = reciprocal(beta.x), y = reciprocal(beta.y);
+          D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
+        }
+        put_columns(D, out + L::kResult);
       }
-      put_columns(D, out + L::kResult);
+      wgmma::wait<1>();
+      wgmma::hold(O);
+      const int row = threadIdx.x % 128;
+      if (p.q.data) put_columns(O, out);
+      wgmma::publish();
+      meet_group();
+      if (p.q.data) {
+        const Queries queries(p, first, count);
+        send_rows(static_cast<uint16_t*>(p.o.data) +
+                      row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
+                  p.o.token, out, row, queries.rows);
+      }
+      if (p.error)
+        send_rows(static_cast<uint16_t*>(p.error) +
+                      (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
+                  p.V, out + L::kResult, row - 64, count);
+      send_commit();
     }
-    wgmma::wait<1>();
-    wgmma::hold(O);
-    const int row = threadIdx.x % 128;
-    if (p.q.data) put_columns(O, out);
-    wgmma::publish();
-    meet_group();
-    if (p.q.data) {
-      const Queries queries(p, first, count);
-      send_rows(static_cast<uint16_t*>(p.o.data) +
-                    row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
-                p.o.token, out, row, queries.rows);
-    }
-    if (p.error)
-      send_rows(static_cast<uint16_t*>(p.error) +
-                    (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
-                p.V, out + L::kResult, row - 64, count);
-    send_commit();
     wgmma::wait<0>();
     wgmma::hold(S);
-    __syncthreads();
+    pipeline.free(turn);
   }
-  copy_wait<0>();
   send_wait<0>();
-  write_state(S, static_cast<float*>(p.final_state) + head * p.K * p.V, p.K, p.V, v0 + g);
+  if constexpr (kMap) {
+    if (unit)
+      write_state(S, segments.maps + segment * p.K * KT, p.K, KT, v0 + g);
+    else
+      write_state(S, segments.between + segment * matrix, p.K, p.V, v0 + g);
+  } else {
+    if (last) write_state(S, static_cast<float*>(p.final_state) + head * matrix, p.K, p.V, v0 + g);
+  }
 }
 
-template <int KT, int kRows, bool kSplit>
-void launch_hopper(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  const int columns = p.V % 128 == 0 ? 128 : 64, bytes = Layout<KT, kRows, kSplit>::all(columns);
-  auto* kernel = hopper_sweep<KT, kRows, kSplit>;
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                  cudaStream_t stream) {
+  const int64_t walks = p.S * p.H * segments.count;
+  const int columns =
+      kMap && KT == 64 ? 64 : columns_of(p.V, walks * (p.V + (kMap ? KT : 0)) / 128);
+  const int bytes = Layout<KT, kRows, kSplit>::all(columns);
+  const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
+  auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / columns)), columns * 2, bytes, stream>>>(
-      p, w, columns);
+  kernel<<<dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream>>>(p, w, segments,
+                                                                                   columns);
   check_launch("delta_product");
 }
 
+template <int KT, int kRows, bool kSplit, bool kGate>
+void launch_all(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                cudaStream_t stream) {
+  if (segments.count > 1) {
+    DeltaProductForward map = p;
+    map.q.data = map.error = map.states = nullptr;
+    launch_sweep<KT, 64, kSplit, kGate, true>(map, w, segments, stream);
+    hopper_join(p, segments, static_cast<const float*>(p.state), true, stream);
+  }
+  launch_sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stream);
+}
+
 template <int KT, int kRows>
-void launch_hopper(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  w.split ? launch_hopper<KT, kRows, true>(p, w, stream)
-          : launch_hopper<KT, kRows, false>(p, w, stream);
+void launch_hopper(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                   cudaStream_t stream) {
+  if (p.log_gate)
+    w.split ? launch_all<KT, kRows, true, true>(p, w, segments, stream)
+            : launch_all<KT, kRows, false, true>(p, w, segments, stream);
+  else
+    w.split ? launch_all<KT, kRows, true, false>(p, w, segments, stream)
+            : launch_all<KT, kRows, false, false>(p, w, segments, stream);
 }
 
 }  // namespace
 
-void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
+void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                    void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.S * p.H == 0) return;
   if (p.K <= 64)
-    w.rows == 64 ? launch_hopper<64, 64>(p, w, on) : launch_hopper<64, 32>(p, w, on);
+    w.rows == 64 ? launch_hopper<64, 64>(p, w, segments, on)
+                 : launch_hopper<64, 32>(p, w, segments, on);
   else
-    w.rows == 64 ? launch_hopper<128, 64>(p, w, on) : launch_hopper<128, 32>(p, w, on);
+    w.rows == 64 ? launch_hopper<128, 64>(p, w, segments, on)
+                 : launch_hopper<128, 32>(p, w, segments, on);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -15,11 +15,12 @@ using namespace gradients;
 // zeros.
 __device__ __forceinline__ void mask(float& x, float& y, float2 beta, float by, int j, int last,
                                      const float* decay) {
+  if (decay) {
+    const float2 a = *reinterpret_cast<const float2*>(decay + j);
+    beta.x *= a.x, beta.y *= a.y;
+  }
   x = j <= last ? by * beta.x * x : 0.f;
   y = j + 1 <= last ? by * beta.y * y : 0.f;
-  if (!decay) return;
-  if (j <= last) x *= decay[j];
-  if (j + 1 <= last) y *= decay[j + 1];
 }
 
 // A matrix [64,64] in C tiles to a swizzled tile, and as left operands.
@@ -35,12 +36,27 @@ __device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4
   wgmma::publish();
 }
 
-template <int KT, int VT, class Next>
-__device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next) {
+// The gate's gradient from slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
+template <int KT, int VT> __device__ __forceinline__ void make_gate(const Chunk<KT, VT>& z) {
+  const float* const slopes = z.slopes();
+  float after = 0;
+#pragma unroll
+  for (int i = 0; i < kThreads / 32; ++i) after += slopes[2 * kChunk + i];
+  sum_up_gates(z.p, z.span, z.at, z.h, after, [&](int i) {
+    const int r = z.queries.row(i);
+    return slopes[i] + (r >= 0 ? slopes[kChunk + r] : 0.f);
+  });
+}
+
+// `meanwhile` runs on the first warp while the first products do.
+template <int KT, int VT, class Next, class Meanwhile>
+__device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next,
+                                        Meanwhile&& meanwhile) {
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 * 16 + lane / 4;
   float X[8][4], dq[KT / 8][4], at_end = 0;
   clear(X), clear(dq);
+  bool first = true;
   z.each_tile(
       [&] {
         over_values(X, z.base + z.layout.d_o, z.base + z.layout.e, VT);
@@ -48,6 +64,8 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next) {
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
+        if (p.dlog_gate && first && threadIdx.x < 32) meanwhile();
+        first = false;
         wgmma::wait<0>();
         wgmma::hold(X), wgmma::hold(dq);
       },
@@ -157,7 +175,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
     if (p.dlog_gate) {
-      const float slope = row_dot(er, half, i, z.k_tiles()) - row_dot(src, half, i, z.k_tiles());
+      const float slope = row_dot(er, src, half, i, z.k_tiles());
       if (c == 0) z.slopes()[i] = slope;
     }
 #pragma unroll
@@ -172,20 +190,6 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
 }
 
-// The gate's gradient from slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
-template <int KT, int VT> __device__ __forceinline__ void make_gate(const Chunk<KT, VT>& z) {
-  float sum = 0;
-  for (int i = 0; i < kThreads / 32; ++i) sum += z.slopes()[2 * kChunk + i];
-  int r = z.queries.rows - 1;
-  for (int i = z.at.count - 1; i >= 0; --i) {
-    sum += z.slopes()[i];
-    if (r >= 0 && z.queries.at(r) == i) sum += z.slopes()[kChunk + r--];
-    const uint32_t m = uint32_t(z.at.first) + i, t = m / uint32_t(z.p.N);
-    if (m == t * z.p.N)
-      static_cast<float*>(z.p.dlog_gate)[(z.span.b * z.p.T + z.span.t0 + t) * z.p.H + z.h] = sum;
-  }
-}
-
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
 template <int KT, int VT>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -196,7 +200,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
-  unsigned item = used(blockIdx.x);
+  unsigned item = used(blockIdx.x), before = items;
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
     for (int i = threadIdx.x; i < Layout<KT>(VT, p.log_gate).vectors / 4; i += kThreads)
@@ -211,6 +215,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   for (int buffer = 0; item < items; buffer ^= 1) {
     const C z(p, dstates, memory, item, buffer);
+    const auto finish_before = [&] {
+      if (before < items) make_gate(C(p, dstates, memory, before, buffer ^ 1));
+    };
+    const unsigned here = item;
     item = used(item + gridDim.x);
     const auto next = [&] {
       if (item >= items) return;
@@ -218,12 +226,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       ahead.fetch_keys(w);
       ahead.fetch_values(0);
     };
-    threadIdx.x < kThreads / 2 ? make_dq(z, next) : make_dk(z, next);
-    if (!p.dlog_gate) continue;
-    __syncthreads();
-    if (threadIdx.x == 0) make_gate(z);
+    threadIdx.x < kThreads / 2 ? make_dq(z, next, finish_before) : make_dk(z, next);
+    before = here;
   }
   copy_wait<0>();
+  if (!p.dlog_gate) return;
+  __syncthreads();
+  if (threadIdx.x < 32) make_gate(C(p, dstates, memory, before, 0));
 }
 
 template <int KT, int VT>
@@ -232,13 +241,10 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
   const int bytes = Layout<KT>(VT, p.log_gate).bytes;
   auto* kernel = hopper_sums<KT, VT>;
   allow_shared(kernel, bytes);
-  int device = 0, processors = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
   int per_processor = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, bytes);
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
-  const unsigned most = unsigned(per_processor > 1 ? per_processor * processors : processors);
+  const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
   const unsigned blocks = most < items ? most : items;
   kernel<<<blocks, kThreads, bytes, stream>>>(p, w, dstates, items);
   check_launch("delta_product");

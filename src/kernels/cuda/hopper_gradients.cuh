@@ -6,18 +6,18 @@
 namespace lrnn::kernels::cuda::gradients {
 
 constexpr int kThreads = 256;
-using Decay = float[kChunk][kChunk + 1];
+using Decay = float[kChunk][kChunk + 8];  // neighbouring rows in different banks
 
 template <int KT> struct Layout {  // bytes in shared memory; keys and vectors twice
-  static constexpr int kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock, kVectors = 4 * kChunk * 4;
+  static constexpr int kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
+                       kVectors = kVectorCount * kChunk * 4;
   int X = 2 * kKeys, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
-  int vectors, slopes, gate, decay, bytes;
+  int vectors, slopes, decay, bytes;
   __host__ __device__ Layout(int columns, bool gated) {
     const int values = columns / 64 * kTileBytes, state = columns * KT * 2;
     dv = d_o + values, e = dv + values, S = e + values, G = S + state, vectors = G + state;
     slopes = vectors + 2 * kVectors;
-    gate = slopes + (gated ? 3 * kChunk * 4 : 0);
-    decay = gate + (gated ? kChunk * 4 : 0);
+    decay = slopes + (gated ? 3 * kChunk * 4 : 0);
     bytes = decay + (gated ? int(sizeof(Decay)) : 0);
   }
 };
@@ -35,6 +35,21 @@ __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half
   for (int t = 0; t < kTiles; ++t) {
     const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
     sum += acc[t][2 * half] * low_of(x) + acc[t][2 * half + 1] * high_of(x);
+  }
+  return sum_lanes<4>(sum);
+}
+
+// The same for the difference of two.
+template <int kTiles>
+__device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4],
+                                         const float (&less)[kTiles][4], int half, int row,
+                                         const unsigned char* tiles) {
+  float sum = 0;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
+    sum += (acc[t][2 * half] - less[t][2 * half]) * low_of(x) +
+           (acc[t][2 * half + 1] - less[t][2 * half + 1]) * high_of(x);
   }
   return sum_lanes<4>(sum);
 }
@@ -74,25 +89,6 @@ __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, 
 }
 
 __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
-
-__device__ inline void fill_decay(const DeltaProductInputs& p, Span span, const Slot& at, int64_t h,
-                                  float* gate, Decay& decay) {
-  const int i = threadIdx.x;
-  if (i < kChunk) {
-    gate[i] = 1;
-    const uint32_t m = uint32_t(at.first) + i, t = m / uint32_t(p.N);
-    if (i < at.count && m == t * p.N)
-      gate[i] = expf(static_cast<const float*>(p.log_gate)[(span.b * p.T + span.t0 + t) * p.H + h]);
-  }
-  meet();
-  if (i < kChunk) {
-    float a = 1;
-    for (int m = i; m < kChunk; ++m) {
-      if (m > i) a *= gate[m];
-      decay[m][i] = a;
-    }
-  }
-}
 
 // What both groups see of their chunk.
 template <int KT, int VT> struct Chunk {
@@ -140,29 +136,35 @@ template <int KT, int VT> struct Chunk {
 
   __device__ void fetch_keys(const ChunkWork& w) const {
     fetch_vectors(base + layout.vectors + buffer * Layout<KT>::kVectors,
-                  w.vectors + head * 4 * kChunk);
-    fetch_tiles<KT, kChunk>(k, static_cast<const uint16_t*>(p.k.data) + step_row(p.k), p.k.step,
-                            at.count, int(p.K));
+                  w.vectors + head * kVectorCount * kChunk);
+    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k,
+                                      static_cast<const uint16_t*>(p.k.data) + step_row(p.k),
+                                      p.k.step, at.count, int(p.K));
     if (p.q.data)
-      fetch_tiles<KT, kChunk>(q, static_cast<const uint16_t*>(p.q.data) + query_row(p.q), p.q.token,
-                              queries.rows, int(p.K));
+      fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q,
+                                        static_cast<const uint16_t*>(p.q.data) + query_row(p.q),
+                                        p.q.token, queries.rows, int(p.K));
   }
   __device__ void fetch_values(int v0) const {
     if (p.q.data)
-      fetch_tiles<VT, kChunk>(base + layout.d_o,
-                              static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0,
-                              p.d_o.token, queries.rows, VT);
-    fetch_tiles<VT, kChunk>(base + layout.dv,
-                            static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
-                            p.dv.step, at.count, VT);
-    fetch_tiles<VT, kChunk>(base + layout.e,
-                            static_cast<const uint16_t*>(p.error) +
-                                (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0,
-                            p.V, at.count, VT);
+      fetch_tiles<VT, kChunk, kThreads>(
+          threadIdx.x, base + layout.d_o,
+          static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0, p.d_o.token,
+          queries.rows, VT);
+    fetch_tiles<VT, kChunk, kThreads>(threadIdx.x, base + layout.dv,
+                                      static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
+                                      p.dv.step, at.count, VT);
+    fetch_tiles<VT, kChunk, kThreads>(
+        threadIdx.x, base + layout.e,
+        static_cast<const uint16_t*>(p.error) +
+            (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0,
+        p.V, at.count, VT);
     const int64_t state_at = (head * p.V + v0) * p.K;
-    fetch_tiles<KT, VT>(base + layout.S, static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
-                        int(p.K));
-    fetch_tiles<KT, VT>(base + layout.G, dstates + state_at, p.K, VT, int(p.K));
+    fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + layout.S,
+                                  static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
+                                  int(p.K));
+    fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + layout.G, dstates + state_at, p.K, VT,
+                                  int(p.K));
   }
   // For every tile of values: issue() starts the products, finish() waits for them. Then the tile
   // makes room for the next one, or for that of the next chunk, which next() asks for.
@@ -175,8 +177,7 @@ template <int KT, int VT> struct Chunk {
       wgmma::fence();
       issue();
       wgmma::commit();
-      if (p.log_gate && v0 == 0)
-        fill_decay(p, span, at, h, reinterpret_cast<float*>(memory + layout.gate), decay());
+      if (p.log_gate && v0 == 0) fill_decay<kThreads>(vector(kGate), decay());
       finish();
       meet();
       if (v0 + VT < p.V)
@@ -188,15 +189,19 @@ template <int KT, int VT> struct Chunk {
   }
   // <G, S>, each thread its share.
   __device__ float both_ends() const {
-    const auto* S = reinterpret_cast<const uint2*>(memory + layout.S);
-    const auto* G = reinterpret_cast<const uint2*>(memory + layout.G);
-    float sum = 0;
-    for (int i = threadIdx.x; i < VT * KT / 4; i += kThreads) {
-      const uint2 x = S[i], y = G[i];
-      sum += low_of(x.x) * low_of(y.x) + high_of(x.x) * high_of(y.x) + low_of(x.y) * low_of(y.y) +
-             high_of(x.y) * high_of(y.y);
+    const auto* S = reinterpret_cast<const uint4*>(memory + layout.S);
+    const auto* G = reinterpret_cast<const uint4*>(memory + layout.G);
+    const auto dot = [](uint32_t x, uint32_t y) {
+      return low_of(x) * low_of(y) + high_of(x) * high_of(y);
+    };
+    float sum = 0, other = 0;
+#pragma unroll 4
+    for (int i = threadIdx.x; i < VT * KT / 8; i += kThreads) {
+      const uint4 x = S[i], y = G[i];
+      sum += dot(x.x, y.x) + dot(x.y, y.y);
+      other += dot(x.z, y.z) + dot(x.w, y.w);
     }
-    return vector(kBefore)[kChunk - 1] * sum;
+    return vector(kBefore)[kChunk - 1] * (sum + other);
   }
 };
 

@@ -1,6 +1,7 @@
 #include "kernels/cuda/hopper.cuh"
 
-// The backward sweep of chunk_reverse.cu on Hopper's warp-group products.
+// The backward sweep of chunk_reverse.cu on Hopper's warp-group products. With kMap it only follows
+// the gradient of the state through a segment, from zero at its end.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -10,74 +11,99 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
                        P_rest = P + kRows * 128, d_o = P_rest + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
-    return (vectors(columns) + 4 * kChunk * 4 + 1023) / 1024 * 1024;
+    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
   }
   // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state.
   static constexpr int kState0 = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
   static constexpr int kOut = kState0 + 4 * kState;
   static __host__ __device__ int all(int columns) {
-    return 2 * bytes(columns) + columns / 64 * kOut;
+    return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
   }
 };
 
-template <int KT, int kRows, bool kSplit>
-__global__ void __launch_bounds__(256, 1)
-    hopper_back(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, int columns) {
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, uint16_t* dstates,
+                int columns) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
+  const Stretch stretch(p, segments);
+  if (kMap && stretch.segment == 0) return;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
+  const int64_t s = stretch.s, h = stretch.h;
   const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
-  const int chunks = int((steps + kChunk - 1) / kChunk), stage_bytes = L::bytes(columns);
-  const uint16_t* const k_rows =
-      static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
-  const uint16_t* const q_rows =
-      static_cast<const uint16_t*>(p.q.data) + (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
-  const uint16_t* const do_rows = static_cast<const uint16_t*>(p.d_o.data) +
-                                  (p.q.data ? row_at(p.d_o, span.b, span.t0, 0, h) + v_tile : 0);
-
-  const auto fetch = [&](int chunk) {
-    const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
-    const int count = int(min(int64_t(kChunk), steps - first));
-    const uint32_t stage = shared_address(memory) + (chunk & 1) * stage_bytes;
-    fetch_tiles<KT, kChunk>(stage + L::k, k_rows + first * p.k.step, p.k.step, count, int(p.K));
-    fetch_tile<kChunk>(stage + L::T, w.T + at * kChunk * kChunk);
-    if (kSplit) fetch_tile<kChunk>(stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
-    if (p.q.data) {
-      const Queries queries(p, first, count);
-      fetch_tiles<KT, kRows>(stage + L::q, q_rows + queries.token * p.q.token, p.q.token,
-                             queries.rows, int(p.K));
-      fetch_rows(stage + L::d_o, do_rows + queries.token * p.d_o.token, p.d_o.token, kRows,
-                 queries.rows, columns, columns);
-      fetch_tile<kRows>(stage + L::P, w.P + at * kRows * kChunk);
-      if (kSplit) fetch_tile<kRows>(stage + L::P_rest, w.P_rest + at * kRows * kChunk);
-    }
-    fetch_vectors(stage + L::vectors(columns), w.vectors + at * 4 * kChunk);
-  };
-
+  const int groups = columns / 64, stage_bytes = L::bytes(columns);
   if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
     for (int i = threadIdx.x; i < 2 * stage_bytes / 4; i += blockDim.x)
       reinterpret_cast<uint32_t*>(memory)[i] = 0;
-    __syncthreads();
+    wgmma::publish();
   }
+  const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
+
+  if (int(threadIdx.x) >= groups * 128) {
+    few_registers<kSplit>();
+    const int rank = threadIdx.x - groups * 128;
+    const uint16_t* const k_rows =
+        static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
+    const uint16_t* const q_rows = static_cast<const uint16_t*>(p.q.data) +
+                                   (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
+    const uint16_t* const do_rows = static_cast<const uint16_t*>(p.d_o.data) +
+                                    (p.q.data ? row_at(p.d_o, span.b, span.t0, 0, h) + v_tile : 0);
+    for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) {
+      const int n = stretch.end - 1 - chunk;
+      const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
+      const int count = int(min(int64_t(kChunk), steps - first));
+      const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+      pipeline.wait_free(n);
+      fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
+                                         count, int(p.K));
+      fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
+      if (kSplit)
+        fetch_tile<kChunk, kFetchers>(rank, stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
+      if (p.q.data) {
+        const Queries queries(p, first, count);
+        fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
+                                          p.q.token, queries.rows, int(p.K));
+        const uint16_t* const d_o = do_rows + queries.token * p.d_o.token;
+        if (columns == 128)
+          fetch_rows_by<128, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token,
+                                               queries.rows);
+        else
+          fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
+        fetch_tile<kRows, kFetchers>(rank, stage + L::P, w.P + at * kRows * kChunk);
+        if (kSplit)
+          fetch_tile<kRows, kFetchers>(rank, stage + L::P_rest, w.P_rest + at * kRows * kChunk);
+      }
+      fetch_vectors(stage + L::vectors(columns), w.vectors + at * kVectorCount * kChunk, rank,
+                    kFetchers);
+      copy_commit();
+      copy_wait<0>();
+      wgmma::publish();
+      pipeline.filled(n);
+    }
+    return;
+  }
+  many_registers<kSplit>();
+
   const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
   const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
 
   float G[kTiles][4];
+  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
   const float* const final = static_cast<const float*>(p.d_final_state);
-  read_state(G, final ? final + head * p.K * p.V : nullptr, p.K, p.V, v0 + g);
-  if (chunks > 0) fetch(chunks - 1);
-  copy_commit();
-  for (int chunk = chunks - 1; chunk >= 0; --chunk) {
-    if (chunk > 0) fetch(chunk - 1);
-    copy_commit();
-    copy_wait<1>();
-    wgmma::publish();
-    __syncthreads();
-    const unsigned char* const here = memory + (chunk & 1) * stage_bytes;
+  read_state(G,
+             kMap                                   ? nullptr
+             : stretch.segment < segments.count - 1 ? segments.between + (segment + 1) * matrix
+             : final                                ? final + head * matrix
+                                                    : nullptr,
+             p.K, p.V, v0 + g);
+  for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) {
+    const int turn = stretch.end - 1 - chunk;
+    pipeline.wait_filled(turn);
+    const unsigned char* const here = memory + turn % 2 * stage_bytes;
     const uint32_t stage = shared_address(here);
     const float* const vectors = reinterpret_cast<const float*>(here + L::vectors(columns));
     const int64_t first = int64_t(chunk) * kChunk;
@@ -100,7 +126,7 @@ __global__ void __launch_bounds__(256, 1)
                               y.y * high_of(o[k][3])};
       as_operand<kSplit>(read[k], read_rest[k], left, right);
     }
-    if (p.log_gate) {
+    if constexpr (kGate) {
       const float decay = vectors[kBefore * kChunk + kChunk - 1];
 #pragma unroll
       for (int t = 0; t < kTiles; ++t)
@@ -114,7 +140,7 @@ __global__ void __launch_bounds__(256, 1)
       wgmma::commit();
       wgmma::wait<0>();
       wgmma::hold(dD);
-      if (p.log_gate) scale_columns(dD, vectors + kAfter * kChunk);
+      if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
       wgmma::fence();
       times_columns<false>(dD, o, stage + L::P, kTileBytes);
       times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
@@ -122,10 +148,12 @@ __global__ void __launch_bounds__(256, 1)
       times_columns<false>(G, read, stage + L::q, kRows * 128);
       times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
       wgmma::commit();
-      send_wait<1>();
-      __syncwarp();
-      send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
-      send_commit();
+      if constexpr (!kMap) {
+        send_wait<1>();
+        __syncwarp();
+        send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+        send_commit();
+      }
       wgmma::wait<1>();
       wgmma::hold(dD);
     } else {
@@ -134,13 +162,15 @@ __global__ void __launch_bounds__(256, 1)
       wgmma::commit();
       times_columns<false>(G, read, stage + L::q, kRows * 128);
       wgmma::commit();
-      send_wait<1>();
-      __syncwarp();
-      send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
-      send_commit();
+      if constexpr (!kMap) {
+        send_wait<1>();
+        __syncwarp();
+        send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+        send_commit();
+      }
       wgmma::wait<1>();
       wgmma::hold(dD), wgmma::hold(from_o);
-      if (p.log_gate) scale_columns(dD, vectors + kAfter * kChunk);
+      if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
 #pragma unroll
       for (int t = 0; t < 8; ++t)
 #pragma unroll
@@ -166,61 +196,81 @@ __global__ void __launch_bounds__(256, 1)
       for (int t = 0; t < 8; ++t)
 #pragma unroll
         for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
-      if (p.log_gate) scale_columns(erased, vectors + kBefore * kChunk);
+      if constexpr (kGate) scale_columns(erased, vectors + kBefore * kChunk);
       as_operands<kSplit>(d, d_rest, erased);
     }
     wgmma::fence();
     times_columns<false>(G, d, stage + L::k, kTileBytes);
     if constexpr (kSplit) times_columns<false>(G, d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
-    send_wait<1>();
-    meet_group();
-    put_columns(Y, out);
-    wgmma::publish();
-    meet_group();
-    send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
-                  first * p.dv.step + v0 - own % 64,
-              p.dv.step, out, threadIdx.x % 128, count);
-    send_commit();
+    if constexpr (!kMap) {
+      send_wait<1>();
+      meet_group();
+      put_columns(Y, out);
+      wgmma::publish();
+      meet_group();
+      send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
+                    first * p.dv.step + v0 - own % 64,
+                p.dv.step, out, threadIdx.x % 128, count);
+      send_commit();
+    }
     wgmma::wait<0>();
     wgmma::hold(G);
-    __syncthreads();
+    pipeline.free(turn);
   }
-  copy_wait<0>();
   send_wait<0>();
-  if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + head * p.K * p.V, p.K, p.V, v0 + g);
+  if constexpr (kMap)
+    write_state(G, segments.between + segment * matrix, p.K, p.V, v0 + g);
+  else if (p.dstate && stretch.segment == 0)
+    write_state(G, static_cast<float*>(p.dstate) + head * matrix, p.K, p.V, v0 + g);
 }
 
-template <int KT, int kRows, bool kSplit>
-void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                   cudaStream_t stream) {
-  const int columns = p.V % 128 == 0 ? 128 : 64, bytes = Layout<KT, kRows, kSplit>::all(columns);
-  auto* kernel = hopper_back<KT, kRows, kSplit>;
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                 uint16_t* dstates, cudaStream_t stream) {
+  const int64_t walks = p.S * p.H * segments.count;
+  const int columns = columns_of(p.V, walks * p.V / 128);
+  const int bytes = Layout<KT, kRows, kSplit>::all(columns);
+  auto* kernel = hopper_back<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / columns)), columns * 2, bytes, stream>>>(
-      p, w, dstates, columns);
+  kernel<<<dim3(unsigned(walks), unsigned(p.V / columns)), columns * 2 + kFetchers, bytes,
+           stream>>>(p, w, segments, dstates, columns);
   check_launch("delta_product");
 }
 
+template <int KT, int kRows, bool kSplit, bool kGate>
+void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                uint16_t* dstates, cudaStream_t stream) {
+  if (segments.count > 1) {
+    launch_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stream);
+    hopper_join(p, segments, static_cast<const float*>(p.d_final_state), false, stream);
+  }
+  launch_back<KT, kRows, kSplit, kGate, false>(p, w, segments, dstates, stream);
+}
+
 template <int KT, int kRows>
-void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                   cudaStream_t stream) {
-  w.split ? launch_hopper<KT, kRows, true>(p, w, dstates, stream)
-          : launch_hopper<KT, kRows, false>(p, w, dstates, stream);
+void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                   uint16_t* dstates, cudaStream_t stream) {
+  if (p.log_gate)
+    w.split ? launch_all<KT, kRows, true, true>(p, w, segments, dstates, stream)
+            : launch_all<KT, kRows, false, true>(p, w, segments, dstates, stream);
+  else
+    w.split ? launch_all<KT, kRows, true, false>(p, w, segments, dstates, stream)
+            : launch_all<KT, kRows, false, false>(p, w, segments, dstates, stream);
 }
 
 }  // namespace
 
-void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                    void* stream) {
+void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
+                    uint16_t* dstates, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.S * p.H == 0) return;
   if (p.K <= 64)
-    w.rows == 64 ? launch_hopper<64, 64>(p, w, dstates, on)
-                 : launch_hopper<64, 32>(p, w, dstates, on);
+    w.rows == 64 ? launch_hopper<64, 64>(p, w, segments, dstates, on)
+                 : launch_hopper<64, 32>(p, w, segments, dstates, on);
   else
-    w.rows == 64 ? launch_hopper<128, 64>(p, w, dstates, on)
-                 : launch_hopper<128, 32>(p, w, dstates, on);
+    w.rows == 64 ? launch_hopper<128, 64>(p, w, segments, dstates, on)
+                 : launch_hopper<128, 32>(p, w, segments, dstates, on);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -40,6 +40,11 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 }
 __device__ __forceinline__ float low_of(uint32_t x) { return __uint_as_float(x << 16); }
 __device__ __forceinline__ float high_of(uint32_t x) { return __uint_as_float(x & 0xffff0000u); }
+__device__ __forceinline__ float reciprocal(float x) {  // to two units in the last place
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
 // What rounding to bfloat16 left over.
 __device__ __forceinline__ uint32_t rest(float low, float high, uint32_t packed) {
   return pack(low - low_of(packed), high - high_of(packed));

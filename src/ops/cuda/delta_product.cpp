@@ -109,21 +109,31 @@ kernels::Rows chunk_rows(const Tensor& x) {
   return r;
 }
 
+kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
+  return kernels::cuda::choose_segments(p, kernels::cuda::chip_processors());
+}
+
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
-// T and P (and what rounding them left over), then the vectors.
+// T and P (and what rounding them left over), then the vectors and the maps of segments.
 struct Kept {
   Tensor all;
   uint16_t* states = nullptr;
   kernels::cuda::ChunkWork work;
+  kernels::cuda::Segments segments;
 
   static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
     const int64_t rows = p.q.data ? kernels::cuda::chunk_query_rows(p.N) : 0;
-    return heads * ((with_states ? p.V * p.K : 0) + parts * (64 + rows) * 64 + 2 * 4 * 64);
+    return heads * ((with_states ? p.V * p.K : 0) + parts * (64 + rows) * 64 + 2 * 5 * 64) +
+           2 * maps_size(p);
+  }
+  static int64_t maps_size(const kernels::DeltaProductInputs& p) {
+    const int64_t count = segments_of(p).count;
+    return count > 1 ? p.S * p.H * count * kernels::cuda::segment_map_size(p) : 0;
   }
   // `all` from forward, or room for it.
   Kept(const kernels::DeltaProductInputs& p, const Tensor& all_, bool with_states, bool split)
-      : all(all_) {
+      : all(all_), segments(segments_of(p)) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H;
     auto* at = static_cast<uint16_t*>(all.data_ptr());
     const auto next = [&](int64_t size) { return std::exchange(at, at + heads * size); };
@@ -133,7 +143,16 @@ struct Kept {
     if (split) work.T_rest = next(64 * 64);
     if (p.q.data) work.P = next(work.rows * 64);
     if (p.q.data && split) work.P_rest = next(work.rows * 64);
-    work.vectors = reinterpret_cast<float*>(at);
+    work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
+    segments.maps = reinterpret_cast<float*>(at), segments.keep = with_states;
+  }
+  // Room for the states between segments.
+  Tensor between(const kernels::DeltaProductInputs& p) {
+    const int64_t count = segments.count > 1 ? segments.count : 0;
+    const Tensor room =
+        at::empty({p.S, p.H, count, p.K, p.V}, all.options().dtype(torch::kFloat32));
+    segments.between = static_cast<float*>(room.data_ptr());
+    return room;
   }
 };
 
@@ -185,11 +204,12 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
     kernels::cuda::small_forward(p, on.stream());
   } else {
     const bool split = method == Method::kAccurate;
-    const Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
-                    split);
+    Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
+              split);
     p.states = kept.states;
+    const Tensor between = kept.between(p);
     kernels::cuda::chunk_prepare(p, kept.work, on.stream());
-    kernels::cuda::chunk_forward(p, kept.work, on.stream());
+    kernels::cuda::chunk_forward(p, kept.work, kept.segments, on.stream());
   }
   return out;
 }
@@ -238,12 +258,13 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   } else {
     const bool had_q = q.has_value();
     if (had_q && !has_q) p.q.data = in.k.data_ptr();  // P was kept, though o has no gradient
-    const Kept kept(p, states, true, method == Method::kAccurate);
+    Kept kept(p, states, true, method == Method::kAccurate);
     if (!has_q) p.q.data = nullptr;
+    const Tensor between = kept.between(p);
     Tensor dstates = at::empty({kernels::cuda::chunk_count(p), p.H, p.V, p.K}, k.options());
     auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
     p.states = kept.states;
-    kernels::cuda::chunk_reverse(p, kept.work, to, on.stream());
+    kernels::cuda::chunk_reverse(p, kept.work, kept.segments, to, on.stream());
     kernels::cuda::chunk_gradients(p, kept.work, to, on.stream());
   }
   dbeta = dbeta.to(beta.scalar_type());
