@@ -6,7 +6,7 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128, kRun = 16;
+constexpr int kThreads = 128, kRun = 16, kWindow = 4;
 
 struct Sequence {
   int64_t s, begin, end;
@@ -75,11 +75,55 @@ template <class R> __global__ void __launch_bounds__(kThreads) conv_state(ShortC
                 input<R>(p, q, q.end - q.begin - p.W + j, d));
 }
 
-// dpre, and with it this range's share of the gradients of the weights and the bias.
+// dpre, and with it this range's share of the gradients of the weights and the bias. The inputs a
+// token sees move through registers: kWindow of them, of which the last W count.
 template <class R>
 __global__ void __launch_bounds__(kThreads) conv_weights(ShortConv p, ShortConvGradient g) {
   const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x;
-  const int64_t first = int64_t(blockIdx.x) * kConvRange, last = min(first + kConvRange, p.rows);
+  const int64_t first = int64_t(blockIdx.x) * g.range, last = min(first + g.range, p.rows);
+  if (d >= p.D) return;
+  R weight[kWindow], window[kWindow] = {}, sums[kWindow] = {}, dbias = 0;
+  const int unused = kWindow - int(p.W);
+#pragma unroll
+  for (int w = 0; w < kWindow; ++w)
+    weight[w] = w < unused ? R(0) : static_cast<const R*>(p.weight)[(w - unused) * p.D + d];
+  const R bias = p.bias ? static_cast<const R*>(p.bias)[d] : R(0);
+  R* const dpre = static_cast<R*>(g.dpre);
+  int64_t next = -1;  // the row that the window is ready for
+  each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
+    if (row != next || t == 0)
+#pragma unroll
+      for (int w = 0; w + 1 < kWindow; ++w)
+        window[w + 1] = w < unused ? R(0) : input<R>(p, q, t - (kWindow - 1) + w, d);
+    next = row + 1;
+#pragma unroll
+    for (int w = 0; w + 1 < kWindow; ++w) window[w] = w < unused ? R(0) : window[w + 1];
+    window[kWindow - 1] = input<R>(p, q, t, d);
+    R dz = load_as<R>(p.type, g.dy, row * g.stride + d);
+    if (p.silu) {
+      R z = bias;
+#pragma unroll
+      for (int w = 0; w < kWindow; ++w) z += weight[w] * window[w];
+      const R sigmoid = 1 / (1 + exp_of(-z));
+      dz *= sigmoid * (1 + z * (1 - sigmoid));
+    }
+    dpre[row * p.D + d] = dz;
+    dbias += dz;
+#pragma unroll
+    for (int w = 0; w < kWindow; ++w) sums[w] += dz * window[w];
+  });
+  R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + 1) * p.D + d;
+  partial[p.W * p.D] = dbias;
+#pragma unroll
+  for (int w = 0; w < kWindow; ++w)
+    if (w >= unused) partial[(w - unused) * p.D] = sums[w];
+}
+
+// The same for longer kernels, one weight after the other.
+template <class R>
+__global__ void __launch_bounds__(kThreads) conv_many_weights(ShortConv p, ShortConvGradient g) {
+  const int64_t d = int64_t(blockIdx.y) * kThreads + threadIdx.x;
+  const int64_t first = int64_t(blockIdx.x) * g.range, last = min(first + g.range, p.rows);
   if (d >= p.D) return;
   R* const dpre = static_cast<R*>(g.dpre);
   R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + 1) * p.D + d;
@@ -153,8 +197,11 @@ template <class R> void forward(const ShortConv& p, void* y, void* next, cudaStr
 template <class R>
 void backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream) {
   if (p.rows > 0) {
-    conv_weights<R>
-        <<<grid((p.rows + kConvRange - 1) / kConvRange, p.D), kThreads, 0, stream>>>(p, g);
+    const auto ranges = grid((p.rows + g.range - 1) / g.range, p.D);
+    if (p.W <= kWindow)
+      conv_weights<R><<<ranges, kThreads, 0, stream>>>(p, g);
+    else
+      conv_many_weights<R><<<ranges, kThreads, 0, stream>>>(p, g);
     conv_inputs<R><<<grid((p.rows + kRun - 1) / kRun, p.D), kThreads, 0, stream>>>(p, g);
   }
   if (p.S > 0 && g.dstate) conv_states<R><<<grid(p.S, p.D), kThreads, 0, stream>>>(p, g);

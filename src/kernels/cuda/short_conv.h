@@ -27,9 +27,11 @@ struct ShortConvGradient {
   void* dx = nullptr;           // [rows, D]
   void* dstate = nullptr;       // [S,W,D] or null
   void* partial = nullptr;      // wide [ranges, W+1, D]: sums for the weights and the bias
+  int64_t range = 1;            // tokens in a range
 };
 
-constexpr int64_t kConvRange = 256;  // tokens summed into one partial of the weights' gradient
+// Tokens summed into one partial of the weights' gradient: short enough that all of the GPU works.
+inline int64_t conv_range(int64_t rows) { return rows < 8192 ? 8 : rows < 65536 ? 32 : 128; }
 
 void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream);
 void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream);

@@ -8,7 +8,6 @@
 namespace lrnn::ops::cuda {
 namespace {
 
-using kernels::cuda::kConvRange;
 using torch::Tensor;
 
 kernels::Type element_type(const Tensor& x) {
@@ -72,8 +71,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
   const auto real = x.options().dtype(computed_in(x.scalar_type()));
   const RowView grad = row_view(dy);
   Tensor dnext, dstate, dx = unfilled(x), dpre = at::empty({p.rows, p.D}, real);
-  Tensor partial = at::zeros({(p.rows + kConvRange - 1) / kConvRange, p.W + 1, p.D}, real);
   kernels::cuda::ShortConvGradient g;
+  g.range = kernels::cuda::conv_range(p.rows);
+  Tensor partial = at::zeros({(p.rows + g.range - 1) / g.range, p.W + 1, p.D}, real);
   g.dy = grad.tensor.const_data_ptr(), g.stride = grad.stride;
   if (defined(dnext_)) {
     dnext = dnext_->to(x.scalar_type()).transpose(1, 2).contiguous();
