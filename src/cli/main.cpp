@@ -22,6 +22,13 @@ int explain(const std::string& what, const std::string& hint) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// CLI11 prints the largest double of all where there is no upper bound.
+std::string without_bounds(const std::string& text) {
+  const auto value = text.find("Value "), range = text.find(" not in range ");
+  if (value == std::string::npos || range == std::string::npos) return text;
+  return text.substr(0, value) + text.substr(value + 6, range - value - 6) + " is too small";
+}
+
 // A reader that had enough (`lrnn tasks | head`) is no error; a full disk is.
 int finish(int code) {
   std::cout.flush();
@@ -41,7 +48,7 @@ int main(int argc, char** argv) try {
 } catch (const lrnn::Error& e) {
   return explain(e.what(), e.hint());
 } catch (const CLI::Error& e) {
-  return explain(first_line(e.what()), "add --help to see what the command takes");
+  return explain(without_bounds(first_line(e.what())), "add --help to see what the command takes");
 } catch (const c10::Error& e) {
   return explain(first_line(e.what_without_backtrace()),
                  "this came from LibTorch; `lrnn doctor` checks it");

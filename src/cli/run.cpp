@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/word_reader.h"
 #include "ops/torch.h"
+#include "training/threads.h"
 
 namespace lrnn::cli {
 namespace {
@@ -112,8 +113,21 @@ class Answers {
   int64_t last_ = 0;
 };
 
+// Waking a second thread at every op costs more than it brings where little is computed per token:
+// of the first layer only what its kernel does, and of the last the final answer.
+int64_t threads_for(const model::Model& model, bool every) {
+  constexpr double kWorthSharing = 5e8;
+  double weights = 0;
+  for (const auto& item : model.named_parameters())
+    if (every || !item.key().starts_with("lm_head")) weights += double(item.value().numel());
+  const bool lookups = model.config().layers == 1 && model.config().mlp.name == "none" && !every;
+  const bool one = lookups || 2 * weights * double(kTokensAtOnce) < kWorthSharing;
+  return one ? 1 : at::get_num_threads();
+}
+
 int run_words(const RunArguments& a) {
   auto run = experiments::open(a.run);
+  const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;
   WordReader in(*run.task);
   Answers answers(run, a.every);

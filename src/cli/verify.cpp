@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "compile/certificate.h"
 #include "experiments/compiled.h"
-#include "tasks/automaton.h"
+#include "experiments/tokens.h"
 
 namespace lrnn::cli {
 namespace {
@@ -25,7 +25,7 @@ struct VerifyArguments {
 struct Verified {
   automata::Subject subject;
   std::optional<compile::Certificate> certificate;
-  std::string exactness = "unknown";
+  std::string exactness;  // exact or drift; empty: nothing is proved
   double t_safe = std::numeric_limits<double>::infinity();
   compile::LongRun run;
   bool right() const { return run.wrong == 0 && (!certificate || certificate->holds()); }
@@ -35,17 +35,23 @@ bool named(const automata::Source& s) {
   return s.has_regex || !s.file.empty() || !s.group.empty() || !s.example.empty();
 }
 
-// What a trained model of a task without an automaton of its own is compared with.
-automata::Subject subject_of(const experiments::Run& run, const automata::Source& source) {
-  if (named(source)) return automata::load(source);
-  if (run.config.task.text("name") == "automaton") return tasks::subject_of(run.config.task);
-  throw Error(cat("the run in ", run.folder, " was not compiled"),
-              "name the automaton to compare it with: --regex, --automaton, --group or --example");
+// What a trained model is compared with: the automaton that is named, or its task's own.
+compile::Tokens trained(const experiments::Run& run, const automata::Source& source,
+                        automata::Subject& subject) {
+  if (named(source)) return experiments::tokens_of(*run.task, subject = automata::load(source));
+  const auto own = run.task->followed();
+  const auto name = run.config.task.text("name");
+  if (!own)
+    throw Error(cat("the task ", name, " has no automaton of its own"),
+                "name one to compare with: --regex, --automaton, --group or --example");
+  subject = {name == "automaton" ? own->title : "the task " + name, own->automaton, false};
+  return experiments::tokens_of(*run.task, *own);
 }
 
 Verified verify(const VerifyArguments& a, const automata::Source& source) {
   auto run = experiments::open(a.run);
   Verified out;
+  compile::Tokens read;
   int64_t tokens = int64_t(a.tokens);
   if (experiments::is_compiled(a.run) && !named(source) && run.step == 0) {
     const auto c = experiments::recompile(run);
@@ -54,12 +60,12 @@ Verified verify(const VerifyArguments& a, const automata::Source& source) {
     out.exactness = std::isfinite(c->t_safe) ? "drift" : "exact";
     out.t_safe = c->t_safe;
     if (double(tokens) > c->t_safe) tokens = int64_t(c->t_safe);
+    read = experiments::tokens_of(*run.task, out.subject);
   } else {
-    out.subject = subject_of(run, source);
+    read = trained(run, source, out.subject);
   }
-  out.run =
-      compile::long_run(*run.model, out.subject.automaton,
-                        experiments::tokens_of(*run.task, out.subject), {tokens, uint64_t(a.seed)});
+  out.run = compile::long_run(*run.model, out.subject.automaton, read,
+                              {tokens, uint64_t(a.seed), !out.certificate});
   return out;
 }
 
@@ -89,8 +95,11 @@ Json to_json(const Verified& v, const experiments::Run& run) {
   return {{"run", run.folder},
           {"title", v.subject.title},
           {"right", v.right()},
-          {"exactness", v.exactness},
+          {"exactness", v.exactness.empty() ? Json(nullptr) : Json(v.exactness)},
           {"t_safe", std::isfinite(v.t_safe) ? Json(v.t_safe) : Json(nullptr)},
+          {"t_safe_measured", std::isfinite(v.t_safe) && std::isfinite(v.run.measured_t_safe())
+                                  ? Json(v.run.measured_t_safe())
+                                  : Json(nullptr)},
           {"certificate", v.certificate ? Json{{"holds", v.certificate->holds()},
                                                {"all_lengths", v.certificate->exact},
                                                {"parts", parts}}
@@ -118,8 +127,18 @@ void print(const Verified& v, const experiments::Run& run) {
     else
       std::cout << "certificate: NO, " << v.certificate->first_wrong() << "\n";
   }
-  std::cout << fmt::format("exactness: {}", v.exactness);
+  if (v.exactness.empty())
+    std::cout << "a trained model: nothing is proved, words are tried";
+  else
+    std::cout << fmt::format("exactness: {}", v.exactness);
   if (std::isfinite(v.t_safe)) std::cout << fmt::format(", T_safe {:.2g} tokens", v.t_safe);
+  const double measured = v.run.measured_t_safe();
+  if (std::isfinite(v.t_safe) && std::isfinite(measured))
+    std::cout << fmt::format(
+        "; measured: the margin shrinks from {:.3g} to {:.3g}, to 0 after {:.2g}",
+        v.run.first_margin, v.run.last_margin, measured);
+  else if (std::isfinite(v.t_safe))
+    std::cout << "; measured: the margin did not shrink";
   std::cout << fmt::format(
       "\n{} tokens in {} words, the longest {}: {} wrong, least margin {:.3g}\n",
       thousands(v.run.tokens), thousands(v.run.words), thousands(v.run.longest),

@@ -18,9 +18,10 @@ size_t utf8_bytes(unsigned char first) {
 }  // namespace
 
 WordReader::WordReader(const tasks::Task& task) : buffer_(1 << 16) {
-  for (int64_t t = 0; t < task.read_tokens(); ++t) {
+  for (const int64_t t : task.letters()) {
     const auto word = task.word(t);
     tokens_.emplace(word, t);
+    symbols_.push_back(word);
     characters_ &= !word.empty() && utf8_bytes(static_cast<unsigned char>(word[0])) == word.size();
   }
 }
@@ -66,8 +67,14 @@ bool WordReader::symbol(std::string& text, bool& end_of_line) {
 int64_t WordReader::token(const std::string& text) const {
   if (const auto at = tokens_.find(text); at != tokens_.end()) return at->second;
   std::string known;
-  for (const auto& [word, t] : tokens_)
-    if (known.size() < 60) known += " " + word;
+  for (const auto& word : symbols_) {
+    if (known.size() < 60) {
+      known += " " + word;
+      continue;
+    }
+    known += " …";
+    break;
+  }
   throw Error(cat("line ", line_, ": '", text.substr(0, 40), "' is not a symbol of this model"),
               cat("its symbols are", known, characters_ ? "" : ", separated by spaces"));
 }

@@ -1,6 +1,6 @@
 #pragma once
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tasks/task.h"
@@ -23,7 +23,8 @@ class WordReader {
   bool symbol(std::string& text, bool& end_of_line);
   int64_t token(const std::string& text) const;
 
-  std::map<std::string, int64_t> tokens_;
+  std::vector<std::string> symbols_;  // in the task's order, for people
+  std::unordered_map<std::string, int64_t> tokens_;
   bool characters_ = true, in_line_ = false;
   int64_t line_ = 1;
   std::vector<char> buffer_;

@@ -8,6 +8,21 @@
 #include "model/checkpoint.h"
 
 namespace lrnn::compile {
+namespace {
+
+// More would fill the memory of a laptop and take minutes to write.
+constexpr double kMostParameters = 1.5e8;
+
+void check_size(const Network& net) {
+  const double width = double(net.features.size());
+  const double parameters = double(net.layers.size()) * 6 * width * double(net.gates());
+  if (parameters > kMostParameters)
+    throw Error(cat("the model would have about ", int64_t(parameters / 1e6),
+                    " million weights, more than ", int64_t(kMostParameters / 1e6), " million"),
+                "automata with fewer states or levels need fewer; `lrnn check` lists the plans");
+}
+
+}  // namespace
 
 std::unique_ptr<Compiled> compile(const automata::Subject& subject, const Options& options) {
   auto out = std::make_unique<Compiled>();
@@ -20,6 +35,7 @@ std::unique_ptr<Compiled> compile(const automata::Subject& subject, const Option
   out->plan = automata::choose(plans, options.limits);
   out->labels = labels_of(a, subject.recogniser);
   out->built = build(out->plan, a, out->labels);
+  check_size(out->built->network);
   out->weights =
       weights(out->built->network, {options.profile, options.limits.negative, options.gate});
   out->exactness = out->plan.exactness;

@@ -1,6 +1,7 @@
 #include "compile/long_run.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "compile/words.h"
@@ -15,6 +16,8 @@ constexpr int64_t kChunk = 4096;  // tokens of one forward, all rows together
 constexpr size_t kShown = 200;    // letters of a mistake that are told
 constexpr size_t kStructured = 24;
 constexpr int64_t kCovering = 4000;  // short words at most
+// Words of each length, for models that nothing is proved of: so many tokens, but as many words.
+constexpr int64_t kAtEachLength = 16384, kFewest = 16, kMost = 256;
 
 // Several words at once, read in pieces; the model's state is all that is carried.
 class Rows {
@@ -45,6 +48,10 @@ class Rows {
           want.data_ptr<int64_t>()[int64_t(r) * n + i] = tokens_.answer[size_t(states[r])];
         }
       const Tensor got = compare(model_.forward(in, state), want);
+      if (rows == 1 && length >= out_.longest) {
+        if (t == 0) out_.first_margin = last_compared_;
+        out_.last_margin = last_compared_;
+      }
       for (size_t r = 0; r < words.size(); ++r) {
         if (!failed[r])
           failed[r] =
@@ -56,12 +63,15 @@ class Rows {
           recent[r].erase(recent[r].begin(), recent[r].end() - int64_t(kShown));
       }
       t += n;
+      // What comes after a mistake says nothing new.
+      if (std::find(failed.begin(), failed.end(), false) == failed.end()) length = t;
     }
     for (const auto& w : words) count(w.name, length);
   }
 
   // Short words end to end, each from the beginning.
-  void read_packed(const std::vector<std::vector<int64_t>>& words) {
+  void read_packed(const std::string& name, const std::vector<std::vector<int64_t>>& words) {
+    const int64_t before = out_.tokens;
     for (size_t first = 0; first < words.size();) {
       std::vector<int64_t> in, want, cu = {0};
       std::vector<size_t> starts;
@@ -85,13 +95,14 @@ class Rows {
       const Tensor got = compare(logits, all)[0];
       for (size_t w = first; w < last; ++w) {
         const auto from = int64_t(starts[w - first]), to = cu[w - first + 1];
-        find("short", got.slice(0, from, to), all[0].slice(0, from, to), words[w], {}, 0);
+        find(name, got.slice(0, from, to), all[0].slice(0, from, to), words[w], {}, 0);
         out_.tokens += to - from;
+        out_.longest = std::max(out_.longest, to - from);
       }
       first = last;
     }
     out_.words += int64_t(words.size());
-    out_.kinds.emplace_back("short words through every state", int64_t(words.size()));
+    out_.kinds.emplace_back(name, out_.tokens - before);
   }
 
  private:
@@ -101,13 +112,14 @@ class Rows {
     const Tensor right = logits.gather(-1, asked).squeeze(-1);
     const Tensor others = logits.scatter(-1, asked, -1e30).amax(-1);
     const Tensor margin = (right - others).masked_fill(want < 0, 1e30);
-    out_.margin = std::min(out_.margin, margin.min().item<double>());
+    last_compared_ = margin.min().item<double>();
+    out_.margin = std::min(out_.margin, last_compared_);
     return logits.argmax(-1);
   }
 
   bool find(const std::string& name, const Tensor& got, const Tensor& want,
             const std::vector<int64_t>& letters, const std::vector<int64_t>& recent, int64_t t) {
-    const Tensor bad = (got != want).nonzero();
+    const Tensor bad = ((got != want) & (want >= 0)).nonzero();
     out_.wrong += bad.size(0);
     if (bad.size(0) == 0) return false;
     const int64_t i = bad[0][0].item<int64_t>();
@@ -131,9 +143,36 @@ class Rows {
   const automata::Automaton& a_;
   const Tokens& tokens_;
   LongRun& out_;
+  double last_compared_ = 0;  // the least margin of the last comparison
 };
 
+// Lengths 1, 2, 3, … and then a fourth more each time, until one is wrong.
+void read_growing(Rows& rows, const automata::Automaton& a, const Tokens& tokens,
+                  const LongRunOptions& options, const LongRun& out) {
+  std::vector<bool> asked;
+  for (const int64_t token : tokens.answer) asked.push_back(token >= 0);
+  EndingWords words(a, asked, options.seed);
+  for (int64_t length = 1; length <= options.tokens / kFewest;
+       length += std::max<int64_t>(1, length / 4)) {
+    if (out.first && out.first->position <= length) return;
+    std::vector<std::vector<int64_t>> some;
+    const auto count = std::clamp<int64_t>(kAtEachLength / length, kFewest, kMost);
+    for (int64_t i = 0; i < count; ++i) {
+      auto word = words.next(size_t(length));
+      if (word.empty()) break;
+      some.push_back(std::move(word));
+    }
+    if (!some.empty()) rows.read_packed(cat(some.size(), " words of length ", length), some);
+  }
+}
+
 }  // namespace
+
+double LongRun::measured_t_safe() const {
+  const double lost = first_margin - last_margin;
+  if (longest == 0 || lost <= 0) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, double(longest) * first_margin / lost);
+}
 
 LongRun long_run(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
                  const LongRunOptions& options) {
@@ -141,7 +180,11 @@ LongRun long_run(model::Model& model, const automata::Automaton& a, const Tokens
   LongRun out;
   Rows rows(model, a, tokens, out);
   const auto most = size_t(std::clamp<int64_t>(options.tokens / 8, 100, kCovering));
-  rows.read_packed(covering_words(a, options.seed, most));
+  rows.read_packed("short words through every state", covering_words(a, options.seed, most));
+  if (options.growing) {
+    read_growing(rows, a, tokens, options, out);
+    if (out.wrong) return out;
+  }
   auto words = long_words(a, options.seed);
   rows.read({words[1]}, options.tokens);
   rows.read({words[0]}, options.tokens / 2);

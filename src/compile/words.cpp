@@ -4,8 +4,6 @@
 #include <cmath>
 #include <memory>
 
-#include "base/random.h"
-
 namespace lrnn::compile {
 
 using automata::Automaton;
@@ -119,6 +117,37 @@ std::vector<std::vector<int64_t>> covering_words(const Automaton& a, uint64_t se
       for (int i = 0; i < 3; ++i) word.push_back(int64_t(random.below(uint64_t(a.symbols))));
       out.push_back(std::move(word));
     }
+  return out;
+}
+
+EndingWords::EndingWords(const Automaton& a, std::vector<bool> asked, uint64_t seed)
+    : a_(a),
+      all_(std::find(asked.begin(), asked.end(), false) == asked.end()),
+      endings_{std::move(asked)},
+      random_(seed, 5, 0) {}
+
+const std::vector<bool>& EndingWords::endings(size_t letters) {
+  while (!all_ && endings_.size() <= letters) {
+    std::vector<bool> before(size_t(a_.states));
+    for (int64_t s = 0; s < a_.states; ++s)
+      for (int64_t x = 0; x < a_.symbols && !before[size_t(s)]; ++x)
+        before[size_t(s)] = endings_.back()[size_t(a_.step(s, x))];
+    endings_.push_back(std::move(before));
+  }
+  return endings_[all_ ? 0 : letters];
+}
+
+std::vector<int64_t> EndingWords::next(size_t length) {
+  if (!endings(length)[size_t(a_.start)]) return {};
+  std::vector<int64_t> out;
+  for (int64_t s = a_.start; out.size() < length; s = a_.step(s, out.back())) {
+    const auto& good = endings(length - out.size() - 1);
+    auto x = int64_t(random_.below(uint64_t(a_.symbols)));
+    for (int again = 0; again < 16 && !good[size_t(a_.step(s, x))]; ++again)
+      x = int64_t(random_.below(uint64_t(a_.symbols)));
+    while (!good[size_t(a_.step(s, x))]) x = (x + 1) % a_.symbols;
+    out.push_back(x);
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "automata/automaton.h"
+#include "base/random.h"
 
 // Words to try a model on. Random ones alone prove little: most fall into a state that is never
 // left again within a few letters.
@@ -23,5 +24,20 @@ std::vector<Word> structured_words(const automata::Automaton& a, uint64_t seed, 
 // One word through every state and letter, with a few letters behind.
 std::vector<std::vector<int64_t>> covering_words(const automata::Automaton& a, uint64_t seed,
                                                  size_t most);
+
+// Words of a given length that end in a state somebody asks about.
+class EndingWords {
+ public:
+  EndingWords(const automata::Automaton& a, std::vector<bool> asked, uint64_t seed);
+  // Nothing when no word of that length ends so.
+  std::vector<int64_t> next(size_t length);
+
+ private:
+  const std::vector<bool>& endings(size_t letters);  // states that reach one in so many
+  const automata::Automaton& a_;
+  bool all_;
+  std::vector<std::vector<bool>> endings_;
+  Random random_;
+};
 
 }  // namespace lrnn::compile

@@ -5,11 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.h"
-#include "experiments/folder.h"
-#include "experiments/state.h"
-#include "model/checkpoint.h"
+#include "experiments/start.h"
 #include "tasks/automaton.h"
-#include "training/trainer.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -37,17 +34,9 @@ void write_compiled(const std::string& folder, const compile::Compiled& c,
   check(task->vocabulary() == c.weights.vocabulary, "the task has ", task->vocabulary(),
         " tokens, the model ", c.weights.vocabulary);
   const auto model = compile::model_of(c.weights);
-  const Folder out(folder, config, false);
-  out.checkpoints().save(0, [&](const std::string& to) {
-    model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(*model), {}});
-    // AdamW knows float32 only: other models can be run, not trained.
-    if (config.model.dtype == "float32") {
-      training::Trainer trainer(*model, *task, config.train, uint64_t(config.seed));
-      model::write_checkpoint(to + "/optimizer.safetensors", {trainer.optimizer().state(), {}});
-    }
-    write_atomically(to + "/state.json", print(RunState{}));
-    write_atomically(to + "/config.yaml", print_config(config));
-  });
+  if (std::filesystem::exists(folder + "/config.yaml"))
+    throw Error(cat(folder, " already holds a run"), "choose another folder with -o");
+  write_start(folder, config, *model, *task);
   const auto& limits = c.options.limits;
   const Json about{{"title", c.subject.title},
                    {"recogniser", c.subject.recogniser},
@@ -86,33 +75,6 @@ std::unique_ptr<compile::Compiled> recompile(const Run& run) {
     throw Error(cat(file, " is not what `lrnn compile` writes: ", e.what()));
   }
   return compile::compile(tasks::subject_of(run.config.task), options);
-}
-
-compile::Tokens tokens_of(const tasks::Task& task, const automata::Subject& subject) {
-  const auto& a = subject.automaton;
-  std::map<std::string, int64_t> letters, words;
-  for (int64_t t = 0; t < task.vocabulary(); ++t) {
-    words.emplace(task.word(t), t);
-    if (t < task.read_tokens()) letters.emplace(task.word(t), t);
-  }
-  // A model of the task itself may use one word for a letter and a state.
-  for (int64_t t = task.read_tokens(); t < task.vocabulary(); ++t) words[task.word(t)] = t;
-  const auto token = [](const auto& known, const std::string& name, const char* what) {
-    const auto at = known.find(name);
-    if (at == known.end())
-      throw Error(cat("the model has no token for the ", what, " '", name, "'"),
-                  "the automaton must use the words that `lrnn tasks show` prints");
-    return at->second;
-  };
-  compile::Tokens out;
-  out.before = task.before_word();
-  for (int64_t x = 0; x < a.symbols; ++x)
-    out.symbol.push_back(token(letters, a.symbol_name(x), "symbol"));
-  for (int64_t s = 0; s < a.states; ++s)
-    out.answer.push_back(token(
-        words, subject.recogniser ? (a.accept[size_t(s)] ? "accept" : "reject") : a.state_name(s),
-        "answer"));
-  return out;
 }
 
 }  // namespace lrnn::experiments

@@ -1,6 +1,5 @@
 #pragma once
 #include "compile/compile.h"
-#include "compile/long_run.h"
 #include "experiments/run.h"
 
 namespace lrnn::experiments {
@@ -13,8 +12,5 @@ void write_compiled(const std::string& folder, const compile::Compiled& compiled
 bool is_compiled(const std::string& folder);
 // Compiles again what the folder says: the construction its weights should be.
 std::unique_ptr<compile::Compiled> recompile(const Run& run);
-
-// How the model of a run reads an automaton's letters and names its states: by their names.
-compile::Tokens tokens_of(const tasks::Task& task, const automata::Subject& subject);
 
 }  // namespace lrnn::experiments

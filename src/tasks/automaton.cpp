@@ -79,8 +79,17 @@ class Words final : public Task {
     for (int64_t b = 0; b < bos_; ++b) out.push_back(vocabulary() - bos_ + b);
     return out;
   }
-  int64_t read_tokens() const override { return subject_.automaton.symbols; }
+  std::vector<int64_t> letters() const override {
+    std::vector<int64_t> out;
+    for (int64_t x = 0; x < subject_.automaton.symbols; ++x) out.push_back(x);
+    return out;
+  }
   std::string empty_answer() const override { return word(answer(subject_.automaton.start)); }
+  std::optional<Followed> followed() const override {
+    Followed out{subject_.title, subject_.automaton, {}};
+    for (int64_t s = 0; s < out.automaton.states; ++s) out.answer.push_back(answer(s));
+    return out;
+  }
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
     const std::string problem = length_problem(length, 1);

@@ -38,17 +38,23 @@ struct CupsConfig {
     for (int64_t a = 0; a < cups; ++a)
       for (int64_t b = a + 1; b < cups; ++b) swaps.emplace_back(a, b);
     AskLast q;
-    q.automaton = automata::Automaton::from(cups, cups + int64_t(swaps.size()),
-                                            [&](int64_t ball, int64_t token) {
-                                              if (token < cups) return token;
-                                              const auto [a, b] = swaps[size_t(token - cups)];
-                                              return ball == a ? b : ball == b ? a : ball;
-                                            });
+    // States: where the ball is, then: nothing is said yet, and: this is no game.
+    const int64_t nothing = cups, broken = cups + 1;
+    q.automaton = automata::Automaton::from(
+        cups + 2, cups + int64_t(swaps.size()), [&](int64_t ball, int64_t token) {
+          if ((token < cups) != (ball == nothing) || ball == broken) return broken;
+          if (token < cups) return token;
+          const auto [a, b] = swaps[size_t(token - cups)];
+          return ball == a ? b : ball == b ? a : ball;
+        });
+    q.automaton.start = nothing;
     for (int64_t cup = 0; cup < cups; ++cup) {
       q.automaton.symbol_names.push_back(cat("cup", cup + 1));
       q.answer.push_back(cup);
     }
+    q.answer.insert(q.answer.end(), {-1, -1});
     for (const auto& [a, b] : swaps) q.automaton.symbol_names.push_back(cat(a + 1, "<>", b + 1));
+    for (int64_t token = 0; token < q.automaton.symbols; ++token) q.letters.push_back(token);
     q.answers = cups;
     q.shortest = kCupsShortest;
     q.beyond = -1;  // swaps count; the ball's first place does not

@@ -37,8 +37,10 @@ struct CycleConfig {
           return ((place + move(token)) % cycle + cycle) % cycle;
         });
     q.automaton.symbol_names = {"PAD"};
-    for (int64_t token = 1; token <= tokens; ++token)
+    for (int64_t token = 1; token <= tokens; ++token) {
       q.automaton.symbol_names.push_back(cat(move(token) > 0 ? "+" : "", move(token)));
+      q.letters.push_back(token);
+    }
     for (int64_t place = 0; place < cycle; ++place) {
       q.automaton.symbol_names.push_back(cat("place", place));
       q.answer.push_back(places + place);

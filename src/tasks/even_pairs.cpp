@@ -28,6 +28,7 @@ struct PairsConfig {
     q.automaton.symbol_names = {"PAD", "a", "b"};
     // An even number of changes is the same as equal ends; a says yes, b no.
     q.answer = {-1, kLetterA, kLetterB, kLetterB, kLetterA};
+    q.letters = {kLetterA, kLetterB};
     q.answers = 2;
     q.shortest = kPairsShortest;
     q.draw = [](Random& random, Range length) {

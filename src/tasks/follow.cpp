@@ -1,6 +1,7 @@
 #include "tasks/follow.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tasks/keys.h"
 #include "tasks/shuffle.h"
@@ -16,6 +17,21 @@ class Last final : public Task {
   double chance() const override { return 1.0 / static_cast<double>(q_.answers); }
   Score score() const override { return Score::kAnswer; }
   std::string word(int64_t token) const override { return q_.automaton.symbol_name(token); }
+  std::vector<int64_t> letters() const override { return q_.letters; }
+  std::string empty_answer() const override {
+    const int64_t answer = q_.answer[static_cast<size_t>(q_.automaton.start)];
+    return answer < 0 ? std::string() : word(answer);
+  }
+  std::optional<Followed> followed() const override {
+    const auto& a = q_.automaton;
+    auto read = automata::Automaton::from(
+        a.states, static_cast<int64_t>(q_.letters.size()),
+        [&](int64_t s, int64_t x) { return a.step(s, q_.letters[static_cast<size_t>(x)]); });
+    read.start = a.start;
+    read.state_names = a.state_names;
+    for (const int64_t token : q_.letters) read.symbol_names.push_back(word(token));
+    return Followed{"the task's automaton", std::move(read), q_.answer};
+  }
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
     expect_length(length, q_.shortest);
@@ -51,8 +67,33 @@ class Each final : public Task {
   std::vector<int64_t> before_word() const override {
     return q_.bos >= 0 ? std::vector<int64_t>{q_.bos} : std::vector<int64_t>{};
   }
-  int64_t read_tokens() const override { return q_.symbols; }
+  std::vector<int64_t> letters() const override {
+    auto out = q_.letters;
+    for (int64_t x = 0; q_.letters.empty() && x < q_.symbols; ++x) out.push_back(x);
+    return out;
+  }
   std::string empty_answer() const override { return word(q_.start); }
+  std::optional<Followed> followed() const override {
+    if (!q_.step) return {};
+    const auto read = letters();
+    // The states that words lead to; tokens are their names.
+    std::vector<int64_t> states = {q_.start}, next;
+    std::map<int64_t, int64_t> number = {{q_.start, 0}};
+    for (size_t i = 0; i < states.size(); ++i)
+      for (const int64_t token : read) {
+        const int64_t to = q_.step(states[i], token);
+        const auto [at, fresh] = number.emplace(to, static_cast<int64_t>(states.size()));
+        if (fresh) states.push_back(to);
+        next.push_back(at->second);
+      }
+    const auto symbols = static_cast<int64_t>(read.size());
+    auto a = automata::Automaton::from(
+        static_cast<int64_t>(states.size()), symbols,
+        [&](int64_t s, int64_t x) { return next[static_cast<size_t>(s * symbols + x)]; });
+    for (const int64_t token : read) a.symbol_names.push_back(word(token));
+    for (const int64_t s : states) a.state_names.push_back(word(s));
+    return Followed{"the task's automaton", std::move(a), std::move(states)};
+  }
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
     expect_length(length, 1);

@@ -18,6 +18,7 @@ using MutableTask = std::shared_ptr<Task>;
 struct AskLast {
   automata::Automaton automaton;  // reads token ids; its symbol names are the words
   std::vector<int64_t> answer;    // token id for each state; -1 where a word never ends
+  std::vector<int64_t> letters;   // the tokens that words are made of
   int64_t answers = 2;            // how many different ones: chance is 1 in so many
   int64_t shortest = 2;
   int64_t beyond = 1;         // what a length counts beyond the tokens: the answer
@@ -38,7 +39,8 @@ class Rows {
 // inputs and targets. Symbols are drawn uniformly; a state's token is its number.
 struct AskEach {
   int64_t symbols = 0, start = 0;
-  std::function<int64_t(int64_t, int64_t)> step;  // state, symbol -> state
+  std::vector<int64_t> letters;  // tokens that words are made of; empty: the symbols
+  std::function<int64_t(int64_t, int64_t)> step;  // state, token -> state
   std::vector<std::string> words;                 // one per token id
   int64_t bos = -1;                               // -1: none
   // Training visits this many distinct sequences, in a new order in every epoch; 0: all fresh.

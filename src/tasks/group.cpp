@@ -65,6 +65,11 @@ struct GroupConfig {
     for (const char* special : {"PAD", "BOS", "UNK", "EOS", "SEP", "CLS", "MASK"})
       q.words.push_back(special);
     q.bos = words.symbols() + 1;
+    q.start = words.group.identity();
+    q.letters = words.letters;
+    if (words.special) q.letters.push_back(words.filler());
+    if (words.tokens == 1)  // otherwise answers are late, and there are more states than elements
+      q.step = [group = words.group](int64_t y, int64_t x) { return group.product(y, x); };
     q.set = train.set;
     q.draws = [words](int64_t length) { return words.draws(length); };
     q.spell = [words](const auto& drawn, int64_t length) { return words.spell(drawn, length); };

@@ -87,6 +87,7 @@ struct Config {
       q.automaton.symbol_names.push_back(std::to_string(i));
       q.answer[static_cast<size_t>(reader.after_equals(i))] = kNumbers + i;
     }
+    for (int64_t x = kPlus; x < kNumbers + modulus; ++x) q.letters.push_back(x);
     q.answers = modulus;
     q.shortest = kShortest;
     q.draw = [m = modulus](Random& random, Range length) { return draw(random, length, m); };

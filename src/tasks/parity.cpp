@@ -39,6 +39,7 @@ struct Config {
     q.automaton.state_names = {"even", "odd"};
     q.automaton.symbol_names = {"PAD", "0", "1"};
     q.answer = {kZero, kOne};
+    q.letters = {kZero, kOne};
     q.answers = 2;
     q.shortest = kShortest;
     q.train_on_all = train.targets == "all";

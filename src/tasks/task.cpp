@@ -1,5 +1,7 @@
 #include "tasks/task.h"
 
+#include <numeric>
+
 namespace lrnn::tasks {
 
 #define TASK(name, about) Entry entry_##name(const char*, const char*);
@@ -27,6 +29,12 @@ const Entry& find(const Section& at) {
 }
 
 TaskPtr make(const Section& at) { return find(at).make(at); }
+
+std::vector<int64_t> Task::letters() const {
+  std::vector<int64_t> out(static_cast<size_t>(vocabulary()));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
 
 std::string Task::text(const Example& example) const {
   std::string input, answer;

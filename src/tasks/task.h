@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "automata/automaton.h"
 #include "base/config.h"
 
 namespace lrnn::tasks {
@@ -24,6 +26,13 @@ enum class Score {
   kPrefix,  // many answers, mostly one at every position; a prefix counts when all of it is right
 };
 
+// The automaton behind a task. Its symbols are the task's letters, in their order.
+struct Followed {
+  std::string title;
+  automata::Automaton automaton;
+  std::vector<int64_t> answer;  // the token for each state; -1: nobody asks there
+};
+
 // A task is a pure function from (seed, split, index) to an example: no state, no files, no order.
 // Example 7 of seed 1 is the same on every machine, whatever was drawn before it.
 class Task {
@@ -42,11 +51,12 @@ class Task {
   // The words a person reads: one per token id.
   virtual std::string word(int64_t token) const = 0;
   // For those who feed a model words of their own: the tokens that stand before every word, the
-  // tokens 0 .. read_tokens()-1 a word is made of, and the answer to the empty word, if there is
-  // one.
+  // tokens that a word is made of, the answer to the empty word, if there is one, and what answers
+  // to all the others follow.
   virtual std::vector<int64_t> before_word() const { return {}; }
-  virtual int64_t read_tokens() const { return vocabulary(); }
+  virtual std::vector<int64_t> letters() const;
   virtual std::string empty_answer() const { return {}; }
+  virtual std::optional<Followed> followed() const { return {}; }
   // One line: the input in words, then "->", then the answer(s).
   virtual std::string text(const Example& example) const;
 

@@ -54,6 +54,40 @@ TEST_P(Every, SplitsAndSeedsDiffer) {
   EXPECT_EQ(same, 0);
 }
 
+// Whoever runs a model on words of his own is told the truth about the task.
+TEST_P(Every, ItsAutomatonGivesTheTargets) {
+  const auto own = task->followed();
+  const auto letters = task->letters();
+  if (!own) return;
+  ASSERT_EQ(own->automaton.symbols, int64_t(letters.size()));
+  ASSERT_EQ(own->automaton.states, int64_t(own->answer.size()));
+  const auto before = task->before_word();
+  for (const auto split : {Split::kTrain, Split::kEval})
+    for (uint64_t i = 0; i < 100; ++i) {
+      const auto e = task->sample(5, split, i);
+      ASSERT_TRUE(std::equal(before.begin(), before.end(), e.input.begin()));
+      int64_t state = own->automaton.start;
+      for (size_t t = before.size(); t < e.input.size(); ++t) {
+        const auto at = std::find(letters.begin(), letters.end(), e.input[t]);
+        ASSERT_NE(at, letters.end()) << task->word(e.input[t]);
+        state = own->automaton.step(state, at - letters.begin());
+        EXPECT_EQ(own->automaton.symbol_name(at - letters.begin()), task->word(e.input[t]));
+        if (e.target[t] >= 0) {
+          EXPECT_EQ(own->answer[size_t(state)], e.target[t]) << t;
+        }
+      }
+    }
+}
+
+TEST(Words, AreMadeOfTheLettersThatAreDrawn) {
+  const auto swaps = task("{name: group, group: S3_only_swaps}");
+  EXPECT_EQ(swaps->letters(), (std::vector<int64_t>{0, 1, 2, 5}));
+  ASSERT_TRUE(swaps->followed());
+  EXPECT_EQ(swaps->followed()->automaton.states, 6);
+  EXPECT_EQ(task("{name: parity}")->empty_answer(), "0");
+  EXPECT_FALSE(task("{name: group, group: S3_2_tokens}")->followed());
+}
+
 TEST_P(Every, ExamplesAreWellFormed) {
   for (const auto split : {Split::kTrain, Split::kEval})
     for (uint64_t i = 0; i < 200; ++i) {
