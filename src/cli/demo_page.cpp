@@ -84,7 +84,7 @@ std::string demo_page(const std::vector<DemoRow>& rows) {
   page.heading("The eigenvalues they learned");
   for (const auto& row : rows)
     page.figure(
-        spectrum_figure(row.spectrum, fmt::format("{}, {}", row.about.model, row.about.task)),
+        spectrum_figure({{fmt::format("{}, {}", row.about.model, row.about.task), row.spectrum}}),
         row.about.theory);
   page.heading("What to try next");
   page.paragraph(fmt::format(

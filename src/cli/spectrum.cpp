@@ -17,7 +17,8 @@ namespace {
 using experiments::HeadSpectrum;
 
 struct SpectrumArguments {
-  std::string run;
+  std::vector<std::string> runs;
+  std::string out;
   int64_t samples = 32, seed = -1;
   bool json = false;
 };
@@ -60,8 +61,7 @@ Json to_json(const HeadSpectrum& head, const tasks::Task& task) {
 
 void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
   const bool words = task.vocabulary() <= kTokensShown;
-  const bool several =
-      std::any_of(heads.begin(), heads.end(), [](auto& h) { return h.householders > 1; });
+  const bool several = is_complex(heads);
   std::vector<std::string> columns = {
       "layer", "head",      several ? "real part, -1 … 1" : "eigenvalues, -1 … 1", "min", "median",
       "max",   "equal to 1"};
@@ -87,19 +87,58 @@ void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
   std::cout << table.text();
 }
 
+struct Seen {
+  experiments::Run run;
+  std::vector<HeadSpectrum> heads;
+};
+
+Json to_json(const Seen& seen) {
+  Json list = Json::array();
+  for (const auto& head : seen.heads) list.push_back(to_json(head, *seen.run.task));
+  return {{"run", seen.run.folder}, {"step", seen.run.step}, {"heads", list}};
+}
+
+// Layers that a hybrid model has beside those with eigenvalues.
+std::string without(const Seen& seen) {
+  std::string out;
+  for (int64_t layer = 1; layer <= seen.run.model->config().layers; ++layer)
+    if (std::none_of(seen.heads.begin(), seen.heads.end(),
+                     [&](auto& h) { return h.layer == layer; }))
+      out += (out.empty() ? "" : ", ") + std::to_string(layer);
+  return out;
+}
+
 int show_spectrum(const SpectrumArguments& a) {
-  auto run = experiments::open(a.run);
-  const auto heads = experiments::spectrum(
-      *run.model, *run.task, uint64_t(a.seed >= 0 ? a.seed : run.config.seed), a.samples);
-  const std::string figure = a.run + "/figures/spectrum.svg";
-  write_file(figure, spectrum_figure(heads, a.run));
+  std::vector<Seen> all;
+  std::vector<NamedSpectrum> drawn;
+  for (const auto& folder : a.runs) {
+    Seen seen{experiments::open(folder), {}};
+    seen.heads =
+        experiments::spectrum(*seen.run.model, *seen.run.task,
+                              uint64_t(a.seed >= 0 ? a.seed : seen.run.config.seed), a.samples);
+    drawn.push_back({folder, seen.heads});
+    all.push_back(std::move(seen));
+  }
+  const std::string figure = a.out.empty() ? a.runs[0] + "/figures/spectrum.svg" : a.out;
+  write_file(figure, spectrum_figure(drawn));
   if (a.json) {
-    Json list = Json::array();
-    for (const auto& head : heads) list.push_back(to_json(head, *run.task));
-    print_json({{"run", a.run}, {"step", run.step}, {"heads", list}, {"figure", figure}});
+    Json out = to_json(all[0]);
+    if (all.size() > 1) {
+      out = {{"runs", Json::array()}};
+      for (const auto& seen : all) out["runs"].push_back(to_json(seen));
+    }
+    out["figure"] = figure;
+    print_json(out);
     return kDone;
   }
-  print(heads, *run.task);
+  for (const auto& seen : all) {
+    if (all.size() > 1)
+      std::cout << fmt::format("{}{} (step {})\n", &seen == &all[0] ? "" : "\n", seen.run.folder,
+                               seen.run.step);
+    print(seen.heads, *seen.run.task);
+    if (const auto layers = without(seen); !layers.empty())
+      std::cout << "layers without eigenvalues (attention): " << layers << "\n";
+  }
   std::cout << "\nEigenvalues of the matrix that a token applies to the state. -1 is a reflection, "
                "which\n"
                "counts modulo 2; a pair off the real line is a rotation, which counts further.\n"
@@ -112,7 +151,10 @@ int show_spectrum(const SpectrumArguments& a) {
 
 Action spectrum(CLI::App& app) {
   auto a = std::make_shared<SpectrumArguments>();
-  app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
+  app.add_option("RUN", a->runs, "a run folder, or a checkpoint in one; several side by side")
+      ->required();
+  app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/spectrum.svg)")
+      ->type_name("FILE");
   app.add_option("--samples", a->samples, "sequences to read (default: 32)")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
@@ -121,10 +163,12 @@ Action spectrum(CLI::App& app) {
       ->type_name("N");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
-      "For one Householder factor per token: 1 - beta of each head. For more: the eigenvalues of "
+      "One Householder factor per token: 1 - beta of each head. Several, RWKV-7 and full matrices: "
       "the\n"
-      "product, in the complex plane. Writes RUN/figures/spectrum.svg.\n\n"
-      "Example:\n  lrnn spectrum runs/x");
+      "eigenvalues of their product, in the complex plane. Mamba, GLA and other diagonal states: "
+      "their\n"
+      "entries; mLSTM and sLSTM: the forget gate. Attention multiplies nothing and has none.\n\n"
+      "Example:\n  lrnn spectrum runs/x\n  lrnn spectrum runs/compiled runs/trained -o two.svg");
   return [a] { return show_spectrum(*a); };
 }
 

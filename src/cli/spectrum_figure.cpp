@@ -14,6 +14,11 @@ constexpr size_t kBins = 80, kDots = 600;
 std::string name(const experiments::HeadSpectrum& head) {
   return fmt::format("layer {}, head {}", head.layer, head.head);
 }
+// With the run in front where there are several.
+std::string name(const NamedSpectrum& run, const experiments::HeadSpectrum& head, bool several) {
+  const auto folder = run.name.substr(run.name.find_last_of('/') + 1);
+  return several ? folder + ": " + name(head) : name(head);
+}
 
 }  // namespace
 
@@ -24,25 +29,37 @@ std::vector<double> sorted_reals(const experiments::HeadSpectrum& head) {
   return out;
 }
 
-std::string spectrum_figure(const std::vector<experiments::HeadSpectrum>& heads,
-                            const std::string& title) {
-  const bool several =
-      std::any_of(heads.begin(), heads.end(), [](auto& h) { return h.householders > 1; });
-  if (!several) {
-    figures::Strips strips{"Eigenvalues in use: " + title, "eigenvalue along the key, 1 − β", {}};
-    for (const auto& head : heads)
-      strips.rows.push_back({name(head), figures::shares(sorted_reals(head), kBins)});
+bool is_complex(const std::vector<experiments::HeadSpectrum>& heads) {
+  return std::any_of(heads.begin(), heads.end(), [](auto& h) {
+    return h.householders > 1 || std::any_of(h.values.begin(), h.values.end(),
+                                             [](auto z) { return std::abs(z.imag()) > 1e-3; });
+  });
+}
+
+std::string spectrum_figure(const std::vector<NamedSpectrum>& runs) {
+  const bool several = runs.size() > 1;
+  std::string title = "Eigenvalues in use";
+  if (!several) title += ": " + runs[0].name;
+  if (std::none_of(runs.begin(), runs.end(), [](auto& run) { return is_complex(run.heads); })) {
+    const auto& first = runs[0].heads[0];
+    figures::Strips strips{
+        title, first.householders ? "eigenvalue along the key, 1 − β" : "eigenvalue", {}};
+    for (const auto& run : runs)
+      for (const auto& head : run.heads)
+        strips.rows.push_back(
+            {name(run, head, several), figures::shares(sorted_reals(head), kBins)});
     return draw(strips);
   }
-  figures::Planes planes{"Eigenvalues in use: " + title, {}};
-  for (const auto& head : heads) {
-    // A picture of a million dots is no better than one of a few hundred spread over them. The
-    // stride is odd, or it would show only one of each conjugate pair.
-    const size_t every = (head.values.size() / kDots) | 1;
-    std::vector<std::complex<double>> dots;
-    for (size_t i = 0; i < head.values.size(); i += every) dots.push_back(head.values[i]);
-    planes.planes.push_back({name(head), dots});
-  }
+  figures::Planes planes{title, {}};
+  for (const auto& run : runs)
+    for (const auto& head : run.heads) {
+      // A picture of a million dots is no better than one of a few hundred spread over them. The
+      // stride is odd, or it would show only one of each conjugate pair.
+      const size_t every = (head.values.size() / kDots) | 1;
+      std::vector<std::complex<double>> dots;
+      for (size_t i = 0; i < head.values.size(); i += every) dots.push_back(head.values[i]);
+      planes.planes.push_back({name(run, head, several), dots});
+    }
   return draw(planes);
 }
 

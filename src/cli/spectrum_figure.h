@@ -6,9 +6,14 @@
 
 namespace lrnn::cli {
 
-// Strips of real eigenvalues for one Householder factor per token, complex planes for more.
-std::string spectrum_figure(const std::vector<experiments::HeadSpectrum>& heads,
-                            const std::string& title);
+struct NamedSpectrum {
+  std::string name;  // of the run
+  std::vector<experiments::HeadSpectrum> heads;
+};
+
+// Strips where all eigenvalues of all runs are real, complex planes otherwise.
+std::string spectrum_figure(const std::vector<NamedSpectrum>& runs);
+bool is_complex(const std::vector<experiments::HeadSpectrum>& heads);
 std::vector<double> sorted_reals(const experiments::HeadSpectrum& head);
 
 }  // namespace lrnn::cli

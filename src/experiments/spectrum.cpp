@@ -1,6 +1,7 @@
 #include "experiments/spectrum.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "ops/torch.h"
 
@@ -22,19 +23,25 @@ std::complex<double> middle(Values& values) {
   return *at;
 }
 
+// The eigenvalues of one layer at every token of one sequence.
+struct Layer {
+  int64_t number, householders;  // counted from 1; 0: of another kind
+  Tensor values;                 // [1,T,H,n]
+};
+
 struct Collector {
   std::vector<HeadSpectrum> heads;
   std::vector<std::map<int64_t, Values>> by_token;
 
-  void add(const std::vector<Transition>& layers, const std::vector<int64_t>& tokens) {
+  void add(const std::vector<Layer>& layers, const std::vector<int64_t>& tokens) {
     size_t at = 0;
-    for (size_t layer = 0; layer < layers.size(); ++layer) {
-      const Tensor values = eigenvalues(layers[layer]).to(torch::kComplexDouble).contiguous();
+    for (const auto& layer : layers) {
+      const Tensor values = layer.values.to(torch::kComplexDouble).contiguous();
       const int64_t T = values.size(1), H = values.size(2), N = values.size(3);
       const auto* z = values.const_data_ptr<c10::complex<double>>();
       for (int64_t h = 0; h < H; ++h, ++at) {
         if (heads.size() == at) {
-          heads.push_back({int64_t(layer) + 1, h + 1, N, {}, 0, {}});
+          heads.push_back({layer.number, h + 1, layer.householders, {}, 0, {}});
           by_token.emplace_back();
         }
         for (int64_t t = 0; t < T; ++t) add(at, tokens[size_t(t)], z + (t * H + h) * N, N);
@@ -58,20 +65,51 @@ struct Collector {
   }
 };
 
-// One transition per layer, from one pass over the tokens.
-std::vector<Transition> read(model::Model& model, const std::vector<int64_t>& tokens) {
+// A diagonal [1,T,channels,..] as one head. Of thousands of channels an even choice: the stride is
+// odd, so that it meets every number of a channel's state.
+Tensor one_head(const Tensor& values) {
+  constexpr int64_t kMost = 128;
+  const Tensor flat = values.flatten(2).unsqueeze(2);
+  return flat.slice(-1, 0, flat.size(-1), (flat.size(-1) / kMost) | 1);
+}
+
+// What the layer that saw these has, if it has any.
+std::optional<Layer> layer_of(std::map<std::string, Tensor>& seen, int64_t number) {
+  const auto has = [&](const char* name) { return seen.contains(name); };
+  if (has("beta") && has("k"))
+    return Layer{number, seen["k"].size(2),
+                 eigenvalues({seen["beta"], seen["k"], seen["log_gate"]})};
+  if (has("kk")) return Layer{number, 0, eigenvalues(seen["log_w"], seen["a"], seen["kk"])};
+  if (has("gate")) return Layer{number, 0, seen["gate"]};
+  if (has("transition")) return Layer{number, 0, one_head(seen["transition"])};
+  if (has("f")) {
+    const Tensor f = seen["f"].sigmoid();
+    return Layer{number, 0, f.dim() == 3 ? f.unsqueeze(-1) : f};
+  }
+  if (has("matrix"))
+    return Layer{number, 0, torch::linalg_eigvals(seen["matrix"].to(torch::kFloat64)).unsqueeze(2)};
+  return {};
+}
+
+// The layers that have eigenvalues, from one pass over the tokens.
+std::vector<Layer> read(model::Model& model, const std::vector<int64_t>& tokens) {
   std::map<std::string, Tensor> seen;
   mixers::Context context;
   context.observe = [&](const std::string& name, const Tensor& value) { seen[name] = value; };
   model::State state;
   model.forward(torch::tensor(tokens, torch::kInt64).unsqueeze(0), state, context);
-  std::vector<Transition> out;
+  std::vector<Layer> out;
   for (int64_t layer = 0; layer < model.config().layers; ++layer) {
     const std::string at = cat("layers.", layer, ".");
-    check(seen.contains(at + "beta") && seen.contains(at + "k"), "layer ", layer + 1,
-          " is not made of Householder products, so it has no such spectrum");
-    out.push_back({seen[at + "beta"], seen[at + "k"], seen[at + "log_gate"]});
+    std::map<std::string, Tensor> own;
+    for (const auto& [name, value] : seen)
+      if (name.starts_with(at)) own[name.substr(at.size())] = value;
+    if (auto found = layer_of(own, layer + 1)) out.push_back(std::move(*found));
   }
+  if (out.empty())
+    throw Error(cat("the mixer ", model.config().mixer.text("name"),
+                    " multiplies no state from token to token, so it has no eigenvalues"),
+                "attention keeps every token as it is; `lrnn mixers` lists the recurrent ones");
   return out;
 }
 
@@ -97,6 +135,12 @@ Tensor eigenvalues(const Transition& transition) {
   values = 1 - values;
   if (!transition.log_gate.defined()) return values;
   return values * transition.log_gate.to(torch::kFloat64).exp().unsqueeze(-1);
+}
+
+Tensor eigenvalues(const Tensor& log_w, const Tensor& a, const Tensor& kk) {
+  const Tensor w = log_w.to(torch::kFloat64).exp(), u = kk.to(torch::kFloat64);
+  const Tensor A = w.diag_embed() - (a.to(torch::kFloat64) * u).unsqueeze(-1) * u.unsqueeze(-2);
+  return torch::linalg_eigvals(A);
 }
 
 std::vector<HeadSpectrum> spectrum(model::Model& model, const tasks::Task& task, uint64_t seed,

@@ -78,7 +78,7 @@ class Gla final : public Mixer {
     in.state = state[0], in.negative = c_.range.lo < 0, in.cu_seqlens = context.cu_seqlens;
     if (context.observe) {
       const Tensor a = in.log_gate.exp();
-      context.observe("transition", in.negative ? 2 * a - 1 : a);
+      context.observe("gate", in.negative ? 2 * a - 1 : a);
     }
     if (!context.last_only) in.q = q;
     const Tensor o = [&] {

@@ -47,6 +47,7 @@ class SlstmMixer final : public Mixer {
     lrnn::check(state.size() == parts, "slstm: the state has ", state.size(), " tensors, not ",
                 parts);
     const Tensor wx = inputs(x, state, context);
+    const Tensor before = state[0];
     const Tensor h = [&] {
       // The op chooses its own precision.
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -59,7 +60,11 @@ class SlstmMixer final : public Mixer {
           .to(wx.scalar_type())
           .unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
     }();
-    if (context.observe) context.observe("h", h);
+    if (context.observe) {
+      context.observe("h", h);
+      if (!context.last_only && !context.cu_seqlens.defined())
+        context.observe("f", forget_gates(wx, h, before));
+    }
     return norm_->forward(h);
   }
 
@@ -72,6 +77,15 @@ class SlstmMixer final : public Mixer {
   int64_t state_size() const override { return (4 + c_.conv) * H_ * D_; }
 
  private:
+  // Before the sigmoid, as the cell computes them: [B,T,H,D].
+  Tensor forget_gates(const Tensor& wx, const Tensor& h, const Tensor& before) const {
+    Tensor last = torch::zeros_like(h.narrow(1, 0, 1));
+    if (before.defined()) last = before.select(1, 0).unsqueeze(1).to(h.scalar_type());
+    last = torch::cat({last, h.narrow(1, 0, h.size(1) - 1)}, 1);
+    return wx.select(3, 1) + torch::einsum("bthd,hde->bthe", {last, R_.select(2, 1)}) +
+           bias_.select(1, 1);
+  }
+
   Tensor inputs(const Rows& x, State& state, const Context& context) const {
     if (conv_) {
       const Tensor u = x.rows(), convolved = conv_->forward(u, state[1], true, context.cu_seqlens);

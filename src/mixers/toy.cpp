@@ -41,6 +41,7 @@ class Loop : public Mixer {
     const auto wide = parameters().front().scalar_type();
     Tensor s = state[0].defined() ? state[0] : first(padded.sequences(), u.options().dtype(wide));
     const std::vector<Tensor> inputs = prepare(u);
+    if (context.observe) observe(inputs, context);
     std::vector<Tensor> out;
     for (int64_t t = 0; t < padded.length(); ++t) {
       std::vector<Tensor> now;
@@ -60,6 +61,7 @@ class Loop : public Mixer {
   virtual Tensor first(int64_t sequences, const torch::TensorOptions& like) const = 0;
   virtual std::vector<Tensor> prepare(const Tensor& u) const = 0;  // [S,T,..] each
   virtual Tensor step(const std::vector<Tensor>& now, const Tensor& state) const = 0;
+  virtual void observe(const std::vector<Tensor>& inputs, const Context& context) const = 0;
   virtual Tensor read(const Tensor& states) const { return states; }  // [S,T,..] -> [S,T,width]
 
  private:
@@ -113,6 +115,9 @@ class Diagonal final : public Loop {
   Tensor step(const std::vector<Tensor>& now, const Tensor& h) const override {
     return now[0] * h + now[1];
   }
+  void observe(const std::vector<Tensor>& inputs, const Context& context) const override {
+    context.observe("transition", inputs[0]);
+  }
   DiagonalConfig c_;
   int64_t width_;
   std::shared_ptr<BiasedLinear> A_, B_;
@@ -150,6 +155,10 @@ class FullMatrix final : public Loop {
       return share * matrix.matmul(x.unsqueeze(-1)).squeeze(-1);
     };
     return times(*A_, h) + times(*B_, now[0]);
+  }
+  void observe(const std::vector<Tensor>& inputs, const Context& context) const override {
+    context.observe("matrix", A_->forward(inputs[0]).unflatten(-1, {width_, width_}) /
+                                  std::sqrt(double(width_)));
   }
   int64_t width_;
   std::shared_ptr<BiasedLinear> A_, B_;
@@ -195,6 +204,9 @@ class MatrixProduct final : public Loop {
   Tensor step(const std::vector<Tensor>& now, const Tensor& H) const override {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     return now[0].matmul(H);
+  }
+  void observe(const std::vector<Tensor>& inputs, const Context& context) const override {
+    context.observe("matrix", inputs[0]);
   }
   Tensor read(const Tensor& states) const override {
     const Tensor h = states.flatten(2), size = h.norm(2, -1, true).clamp_min(1);

@@ -71,5 +71,62 @@ TEST(Spectrum, TwoReflectionsAreARotation) {
   }
 }
 
+TEST(Spectrum, OfADecayAndARankOneStep) {
+  // One decay for all keys: e^w everywhere but along kk, where it is e^w - a.
+  const int64_t K = 5;
+  const Tensor kk =
+      torch::nn::functional::normalize(torch::randn({1, 1, 1, K}, torch::kFloat64),
+                                       torch::nn::functional::NormalizeFuncOptions().dim(-1));
+  const auto full = [&](double x) { return torch::full({1, 1, 1, K}, x, torch::kFloat64); };
+  const auto values = sorted(eigenvalues(full(-0.25), full(1.5), kk));
+  ASSERT_EQ(int64_t(values.size()), K);
+  EXPECT_NEAR(values[0].real(), std::exp(-0.25) - 1.5, 1e-9);
+  for (size_t i = 1; i < values.size(); ++i)
+    EXPECT_NEAR(std::abs(values[i] - std::exp(-0.25)), 0, 1e-6);
+}
+
+// Every mixer has one, but those that multiply no state.
+class OfMixer : public testing::TestWithParam<std::string> {};
+
+TEST_P(OfMixer, LiesWhereItsRangeIs) {
+  const std::string name = GetParam().substr(0, GetParam().find(','));
+  const auto config = read_config(
+      std::string(LRNN_SOURCE_DIR) + "/configs/tiny.yaml",
+      {"model.layers=2", "model.mixer={name: " + GetParam() + "}", "model.mlp={name: none}"});
+  const auto task = tasks::make(config.task);
+  const auto model = build(config, *task);
+  if (name == "attention") {
+    try {
+      spectrum(*model, *task, 1, 2);
+      FAIL() << "attention has no eigenvalues";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("attention multiplies no state"), std::string::npos)
+          << e.what();
+    }
+    return;
+  }
+  const auto heads = spectrum(*model, *task, 1, 2);
+  ASSERT_FALSE(heads.empty());
+  EXPECT_EQ(heads.front().layer, 1);
+  EXPECT_EQ(heads.back().layer, 2);
+  const bool positive = GetParam().find("[0, 1]") != std::string::npos;
+  const bool matrix = name == "full_matrix" || name == "matrix_product";
+  for (const auto& head : heads) {
+    EXPECT_GT(int64_t(head.values.size()) + head.unit, 0);
+    for (const auto z : head.values) {
+      ASSERT_TRUE(std::isfinite(z.real()) && std::isfinite(z.imag()));
+      EXPECT_TRUE(matrix || std::abs(z) <= 1 + 1e-6) << z;
+      EXPECT_TRUE(!positive || z.real() >= -1e-6) << z;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Mixers, OfMixer,
+                         testing::Values("delta_net", "delta_product, householders: 3",
+                                         "mamba, range: [0, 1]", "mamba, range: [-1, 1]",
+                                         "gla, range: [0, 1]", "gla, range: [-1, 1]", "rwkv7",
+                                         "mlstm", "slstm", "diagonal, range: [0, 1]", "diagonal",
+                                         "full_matrix", "matrix_product", "attention"));
+
 }  // namespace
 }  // namespace lrnn::experiments

@@ -53,8 +53,8 @@ TEST(Gla, IsTheLayerOfThePaperInBothRanges) {
     context.observe = [&](const std::string& name, const Tensor& value) { seen[name] = value; };
     const Tensor y = mixer->forward({x, {}}, state, context);
     EXPECT_CLOSE("y", y, gla_by_hand(*mixer, x, 2, negative, negative ? 1 : 1. / 16));
-    EXPECT_GE(seen.at("transition").min().item<double>(), negative ? -1 : 0);
-    EXPECT_EQ(seen.at("transition").min().item<double>() < 0, negative);
+    EXPECT_GE(seen.at("gate").min().item<double>(), negative ? -1 : 0);
+    EXPECT_EQ(seen.at("gate").min().item<double>() < 0, negative);
   }
 }
 
