@@ -21,8 +21,27 @@ namespace {
 using compile::Compiled;
 using torch::Tensor;
 
-constexpr int64_t kDrawnStates = 40, kDrawnLetters = 12, kDrawnMatrices = 12;
+constexpr int64_t kDrawnStates = 40, kDrawnArrows = 72, kDrawnMatrices = 12;
 constexpr size_t kSteppedTuples = 4000;
+
+std::string count(int64_t n, const std::string& what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+// Letters whose arrows can still be told apart; of many, not those that change nothing.
+std::vector<int64_t> drawn_letters(const automata::Automaton& a) {
+  std::vector<int64_t> all, out;
+  for (int64_t x = 0; x < a.symbols; ++x) all.push_back(x);
+  if (a.states * a.symbols <= kDrawnArrows) return all;
+  const int64_t most = std::max<int64_t>(2, kDrawnArrows / a.states);
+  for (int64_t x = 0; x < a.symbols && int64_t(out.size()) < most; ++x)
+    for (int64_t s = 0; s < a.states; ++s)
+      if (a.step(s, x) != s) {
+        out.push_back(x);
+        break;
+      }
+  return out;
+}
 
 std::string automaton_svg(const Compiled& c) {
   const auto& a = c.subject.automaton;
@@ -33,7 +52,7 @@ std::string automaton_svg(const Compiled& c) {
     g.nodes.push_back({a.state_name(s), c.subject.recogniser && a.accept[size_t(s)]});
   std::map<std::pair<int64_t, int64_t>, std::string> labels;
   for (int64_t s = 0; s < a.states; ++s)
-    for (int64_t x = 0; x < std::min(a.symbols, kDrawnLetters); ++x) {
+    for (const int64_t x : drawn_letters(a)) {
       auto& label = labels[{s, a.step(s, x)}];
       label += (label.empty() ? "" : ",") + a.symbol_name(x);
     }
@@ -71,17 +90,19 @@ std::string plane_svg(const Tensor& eigenvalues, const std::string& title) {
 }
 
 std::string eigenvalue_text(const Tensor& values) {
-  std::map<std::string, int> count;
+  std::map<std::string, int> times_seen;
   for (int64_t i = 0; i < values.size(0); ++i) {
     const auto z = values[i].item<c10::complex<double>>();
     const double im = std::abs(z.imag()) < 5e-4 ? 0 : z.imag();
     const double re = std::abs(z.real()) < 5e-4 ? 0 : z.real();
-    ++count[im == 0 ? fmt::format("{:.3g}", re)
-                    : fmt::format("{:.3g} ± {:.3g}i", re, std::abs(im))];
+    ++times_seen[im == 0 ? fmt::format("{:.3g}", re)
+                         : fmt::format("{:.3g} ± {:.3g}i", re, std::abs(im))];
   }
   std::string out;
-  for (const auto& [text, n] : count)
-    out += (out.empty() ? "" : ", ") + text + (n > 1 ? fmt::format(" ({}×)", n) : "");
+  for (const auto& [text, n] : times_seen) {
+    const int times = text.back() == 'i' ? n / 2 : n;  // of pairs
+    out += (out.empty() ? "" : ", ") + text + (times > 1 ? fmt::format(" ({}×)", times) : "");
+  }
   return out;
 }
 
@@ -203,10 +224,22 @@ Json stepping(const Compiled& c) {
           {"coordinates", text}, {"start", tuples.empty() ? a.start : 0}};
 }
 
+bool never_left(const automata::Automaton& a, int64_t s) {
+  for (int64_t x = 0; x < a.symbols; ++x)
+    if (a.step(s, x) != s) return false;
+  return true;
+}
+
+// Some letters of every kind, outside states that are never left.
 std::string first_word(const automata::Automaton& a, bool characters) {
   std::string out;
-  for (int64_t i = 0; i < 12; ++i)
-    out += (characters || i == 0 ? "" : " ") + a.symbol_name((i * i + i / 3) % a.symbols);
+  int64_t s = a.start;
+  for (int64_t i = 0; i < 12; ++i) {
+    int64_t x = (i * i + i / 3) % a.symbols;
+    for (int64_t n = 0; n < a.symbols && never_left(a, a.step(s, x)); ++n) x = (x + 1) % a.symbols;
+    s = a.step(s, x);
+    out += (characters || i == 0 ? "" : " ") + a.symbol_name(x);
+  }
   return out;
 }
 
@@ -219,7 +252,7 @@ void word(figures::Page& page, const Compiled& c) {
       "\">\n<p class=\"bad\" id=\"problem\"></p>\n<input id=\"slider\" type=\"range\" min=\"0\" "
       "max=\"0\" value=\"0\" aria-label=\"position\">\n<p id=\"letters\"></p>\n<p "
       "id=\"answer\"></p>\n<table><thead><tr><th>letter</th><th>from</th><th>to</th>"
-      "<th>coordinates</th></tr></thead><tbody id=\"steps\"></tbody></table>\n");
+      "<th id=\"coordinates\">coordinates</th></tr></thead><tbody id=\"steps\"></tbody></table>\n");
   std::string text = data.dump();
   // "</script>" inside a name would end the element.
   for (size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
@@ -234,16 +267,20 @@ std::string explain_page(const Compiled& c, const model::Model& model) {
   const auto& a = c.subject.automaton;
   figures::Page page(c.subject.title);
   page.html(kExplainStyle);
-  page.paragraph(fmt::format(
-      "{} states, {} symbols. Plan: {}{}: {} layers, {} Householder factors per token, {}.",
-      a.states, a.symbols, automata::name_of(c.plan.kind),
-      c.plan.summary.empty() ? "" : " (" + c.plan.summary + ")", c.plan.layers, c.plan.householders,
-      std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
-                              : "exact at every length"));
+  page.paragraph(
+      fmt::format("{}, {}. Plan: {}{}: {}, {} per token, {}.", count(a.states, "state"),
+                  count(a.symbols, "symbol"), automata::name_of(c.plan.kind),
+                  c.plan.summary.empty() ? "" : " (" + c.plan.summary + ")",
+                  count(c.plan.layers, "layer"), count(c.plan.householders, "Householder factor"),
+                  std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
+                                          : "exact at every length"));
   if (a.states <= kDrawnStates)
-    page.figure(automaton_svg(c), a.symbols > kDrawnLetters
-                                      ? "The automaton, with its first letters."
-                                      : "The automaton; the coloured state is where the word is.");
+    page.figure(automaton_svg(c),
+                int64_t(drawn_letters(a).size()) < a.symbols
+                    ? fmt::format("The automaton, with {} of its {} letters; the coloured state is "
+                                  "where the word is.",
+                                  drawn_letters(a).size(), a.symbols)
+                    : "The automaton; the coloured state is where the word is.");
   else
     page.note(fmt::format("{} states are too many to draw.", a.states));
   word(page, c);

@@ -20,6 +20,9 @@ constexpr const char* kExplainScript = R"(<script>
 const data = JSON.parse(document.getElementById("data").textContent);
 const word = document.getElementById("word"), slider = document.getElementById("slider");
 const number = new Map(data.symbols.map((name, i) => [name, i]));
+// Plans that are one group, or several parts side by side, have no coordinates to show.
+const coordinates = data.coordinates.some(x => x !== "");
+document.getElementById("coordinates").hidden = !coordinates;
 function letters() {
   const text = word.value.trim();
   if (text === "") return [];
@@ -57,7 +60,7 @@ function step() {
   body.replaceChildren();
   rows.slice(-8).forEach(r => {
     const row = document.createElement("tr");
-    r.forEach(x => { const cell = document.createElement("td"); cell.textContent = x; row.append(cell); });
+    r.slice(0, coordinates ? 4 : 3).forEach(x => { const cell = document.createElement("td"); cell.textContent = x; row.append(cell); });
     body.append(row);
   });
 }

@@ -37,7 +37,9 @@ void ComponentNet::flip_flop_layer(int64_t d, int64_t at) {
 void ComponentNet::next_level(int64_t d, int64_t at) {
   for (const auto& t : reachable_.triples[size_t(d)])
     levels_[size_t(d)].act[t] =
-        net_.add(cat(name_, " above ", d + 1, ": ", t.before, " to ", t.after, " by ", t.symbol),
+        net_.add(cat(name_, ", level ", d + 1, ": ",
+                     net_.features[size_t(net_.symbols[size_t(t.symbol)])].name, ", set ", t.before,
+                     " to ", t.after),
                  kGateOffset);
   for (const auto& [t, f] : levels_[size_t(d - 1)].act) next_of(d, at, t);
 }

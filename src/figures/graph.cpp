@@ -61,7 +61,7 @@ class Drawing {
            "</title>\n<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
            "markerWidth=\"8\" markerHeight=\"8\" orient=\"auto\"><path class=\"arrow\" "
            "d=\"M0 0L8 4L0 8z\" fill=\"#666666\"/></marker></defs>\n" +
-           lines + nodes + labels + "</svg>\n";
+           lines + labels + nodes + "</svg>\n";
   }
 
  private:
