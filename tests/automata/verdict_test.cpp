@@ -57,6 +57,7 @@ Source of_example(const std::string& name) {
 constexpr auto kDiag = Verdict::kDiagonal;
 constexpr auto kComplex = Verdict::kDiagonalComplex;
 constexpr auto kDelta = Verdict::kDeltaProduct;
+constexpr auto kGated = Verdict::kGatedDeltaProduct;
 constexpr int64_t kAny = Judged::kAny;
 
 TEST(Verdicts, Parity) {
@@ -108,8 +109,8 @@ TEST(Verdicts, AllPermutationsOfFivePoints) {
 }
 
 TEST(Verdicts, StarFreeLanguagesNeedNoNegativeEigenvalue) {
-  for (const char* name :
-       {"tomita2", "tomita4", "tomita7", "contains_aba", "dyck1_2", "dyck1_4", "dyck2_3"}) {
+  for (const char* name : {"tomita2", "tomita4", "tomita7", "contains_aba", "dyck1_1", "dyck1_2",
+                           "dyck1_3", "dyck1_4", "dyck2_2", "dyck2_3"}) {
     const Judged j(of_example(name));
     EXPECT_EQ(j(kDiag, false, kAny, kAny), "yes existence") << name;
     EXPECT_EQ(j(kDelta, false, 1, kAny), "yes compiled") << name;
@@ -126,6 +127,7 @@ TEST(Verdicts, TwoGroupsInsideNeedTheSignOnly) {
     EXPECT_EQ(j(kDiag, false, kAny, kAny), "no") << name;
     EXPECT_EQ(j(kDelta, false, kAny, kAny), "no") << name;
     EXPECT_EQ(j(kDelta, false, 1, kAny), "no") << name;
+    EXPECT_EQ(j(kGated, false, kAny, kAny), "no") << name;
     EXPECT_EQ(j(kDelta, true, 1, kAny), "yes compiled") << name;
   }
 }

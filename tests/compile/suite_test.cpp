@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 
-#include "base/random.h"
 #include "compile/certificate.h"
 
 // Every automaton of the suite through the real model. LRNN_SUITE_TOKENS sets how long the longest
@@ -32,18 +31,6 @@ TEST_P(Suite, IsCertifiedAndFollowed) {
 
 INSTANTIATE_TEST_SUITE_P(Automata, Suite, testing::ValuesIn(automata::examples()),
                          [](const auto& info) { return info.param.name; });
-
-TEST(RandomAutomata, AreFollowed) {
-  for (uint64_t i = 0; i < 12; ++i) {
-    Random random(17, 0, i);
-    const auto states = int64_t(2 + random.below(7));
-    const auto a = automata::reachable(automata::Automaton::from(
-        states, 3, [&](int64_t, int64_t) { return int64_t(random.below(uint64_t(states))); }));
-    const auto c = compile({cat("random ", i), a, false}, {});
-    EXPECT_EQ(certify(*c, *model_of(c->weights)).first_wrong(), "") << i;
-    EXPECT_EQ(run(*c, 300).wrong, 0) << i;
-  }
-}
 
 TEST(Profiles, AllFollow) {
   for (const auto profile :
