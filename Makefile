@@ -22,6 +22,7 @@ build: setup  ## the library build/liblrnn.so, the program build/lrnn and the te
 	@ninja -C build -j $(JOBS)
 
 test: build  ## every test
+	@scripts/setup.sh tests
 	@ctest --test-dir build --output-on-failure -j $(JOBS)
 
 demo: setup  ## train the twins and show why the sign matters

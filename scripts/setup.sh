@@ -4,11 +4,14 @@
 #
 #   scripts/setup.sh           what `make build` needs; writes build/torch.path
 #   scripts/setup.sh python    also a Python that can `import torch` 2.11 (for the ops from Python)
+#   scripts/setup.sh tests     also what only tests need, into .venv/tests; without a network the
+#                              tests in question are skipped, and say so
 #
 # LRNN_TORCH=<dir> names a torch folder (with include/ and lib/) to use as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want_python=$([ "${1:-}" = python ] && echo yes || echo no)
+want_tests=$([ "${1:-}" = tests ] && echo yes || echo no)
 torch_pin=2.11.0
 build=${BUILD:-build}
 
@@ -147,6 +150,28 @@ if [ "$want_python" = yes ]; then
     [ -n "${LRNN_TORCH:-}" ] || torch=$(torch_of .venv/bin/python3)
   fi
 fi
+
+# ------------------------------------------------------------------------------------- for tests
+# automata-lib, the oracle of tests/scripts/oracle.py, and what it imports: Python only, no network
+# once it is there, and no second try on the same day when it cannot be had.
+test_packages="automata-lib==9.2.0 cached-method==0.1.0 frozendict==2.4.6 networkx==3.4.2 typing-extensions==4.12.2"
+install_test_packages() {
+  local to=.venv/tests python=.venv/bin/python3
+  [ "$(cat $to/installed 2>/dev/null)" != "$test_packages" ] || return 0
+  [ -z "$(find $to/failed -mtime -1 2>/dev/null)" ] || return 0
+  [ -x $python ] || { python3 -c 'import ensurepip, venv' 2>/dev/null && python3 -m venv .venv; } || python=python3
+  mkdir -p $to
+  say "installing automata-lib, for a test, into $to"
+  # shellcheck disable=SC2086
+  if timeout 120 $python -m pip install -q --disable-pip-version-check --retries 0 --timeout 10 --no-deps \
+    --upgrade --target $to $test_packages >$to/failed 2>&1; then
+    rm -f $to/failed
+    echo "$test_packages" >$to/installed
+  else
+    say "it could not be installed (see $to/failed); the test against automata-lib will be skipped"
+  fi
+}
+[ $want_tests = no ] || install_test_packages
 
 mkdir -p "$build"
 [ "$(cat "$build/torch.path" 2>/dev/null)" = "$torch" ] || echo "$torch" >"$build/torch.path"
