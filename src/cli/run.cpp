@@ -156,7 +156,8 @@ Action run_model(CLI::App& app) {
   app.footer(
       "Reads one word per line: characters when every symbol is one, otherwise symbols separated "
       "by\n"
-      "spaces; an empty line is the empty word. Words may be of any length.\n\nExample:\n"
+      "spaces; an empty line is the empty word. Words may be of any length.\n"
+      "Answers: accept or reject, the state, or what a trained model of a task says.\n\nExample:\n"
       "  echo abab | lrnn run runs/abab");
   return [a] { return run_words(*a); };
 }

@@ -60,13 +60,13 @@ Json to_json(const HeadSpectrum& head, const tasks::Task& task) {
 }
 
 void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
-  const bool words = task.vocabulary() <= kTokensShown;
+  auto shown = task.letters();
+  if (int64_t(shown.size()) > kTokensShown) shown.clear();
   const bool several = is_complex(heads);
   std::vector<std::string> columns = {
       "layer", "head",      several ? "real part, -1 … 1" : "eigenvalues, -1 … 1", "min", "median",
       "max",   "equal to 1"};
-  for (int64_t token = 0; words && token < task.vocabulary(); ++token)
-    columns.push_back("at " + task.word(token));
+  for (const int64_t token : shown) columns.push_back("at " + task.word(token));
   figures::Table table(columns);
   for (const auto& head : heads) {
     const auto reals = sorted_reals(head);
@@ -78,7 +78,7 @@ void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
                                     decimals(quantile(reals, 0.5), 2),
                                     decimals(quantile(reals, 1), 2),
                                     fmt::format("{:.0f} %", 100 * double(head.unit) / all)};
-    for (int64_t token = 0; words && token < task.vocabulary(); ++token) {
+    for (const int64_t token : shown) {
       const auto at = head.by_token.find(token);
       row.push_back(at == head.by_token.end() ? "–" : complex(at->second));
     }

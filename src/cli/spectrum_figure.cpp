@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "figures/spectrum.h"
 
@@ -57,7 +59,12 @@ std::string spectrum_figure(const std::vector<NamedSpectrum>& runs) {
       // stride is odd, or it would show only one of each conjugate pair.
       const size_t every = (head.values.size() / kDots) | 1;
       std::vector<std::complex<double>> dots;
-      for (size_t i = 0; i < head.values.size(); i += every) dots.push_back(head.values[i]);
+      std::map<std::pair<int, int>, int> here;  // dots on the same spot: a few are as dark as all
+      for (size_t i = 0; i < head.values.size(); i += every) {
+        const auto z = head.values[i];
+        if (here[{int(std::lround(500 * z.real())), int(std::lround(500 * z.imag()))}]++ < 8)
+          dots.push_back(z);
+      }
       planes.planes.push_back({name(run, head, several), dots});
     }
   return draw(planes);

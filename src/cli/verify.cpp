@@ -28,6 +28,8 @@ struct Verified {
   std::string exactness;  // exact or drift; empty: nothing is proved
   double t_safe = std::numeric_limits<double>::infinity();
   compile::LongRun run;
+  // Of models that drift.
+  double t_safe_measured() const { return std::isfinite(t_safe) ? run.measured_t_safe() : t_safe; }
   bool right() const { return run.wrong == 0 && (!certificate || certificate->holds()); }
 };
 
@@ -78,6 +80,8 @@ std::string letters(const automata::Automaton& a, const compile::LongRun::Mistak
   return out;
 }
 
+Json finite(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
 Json to_json(const Verified& v, const experiments::Run& run) {
   Json parts = Json::array(), kinds = Json::array();
   if (v.certificate)
@@ -96,10 +100,9 @@ Json to_json(const Verified& v, const experiments::Run& run) {
           {"title", v.subject.title},
           {"right", v.right()},
           {"exactness", v.exactness.empty() ? Json(nullptr) : Json(v.exactness)},
-          {"t_safe", std::isfinite(v.t_safe) ? Json(v.t_safe) : Json(nullptr)},
-          {"t_safe_measured", std::isfinite(v.t_safe) && std::isfinite(v.run.measured_t_safe())
-                                  ? Json(v.run.measured_t_safe())
-                                  : Json(nullptr)},
+          {"t_safe", finite(std::min(v.t_safe, v.t_safe_measured()))},
+          {"t_safe_planned", finite(v.t_safe)},
+          {"t_safe_measured", finite(v.t_safe_measured())},
           {"certificate", v.certificate ? Json{{"holds", v.certificate->holds()},
                                                {"all_lengths", v.certificate->exact},
                                                {"parts", parts}}
@@ -131,14 +134,17 @@ void print(const Verified& v, const experiments::Run& run) {
     std::cout << "a trained model: nothing is proved, words are tried";
   else
     std::cout << fmt::format("exactness: {}", v.exactness);
-  if (std::isfinite(v.t_safe)) std::cout << fmt::format(", T_safe {:.2g} tokens", v.t_safe);
-  const double measured = v.run.measured_t_safe();
-  if (std::isfinite(v.t_safe) && std::isfinite(measured))
+  if (std::isfinite(v.t_safe)) {
+    const double measured = v.t_safe_measured();
     std::cout << fmt::format(
-        "; measured: the margin shrinks from {:.3g} to {:.3g}, to 0 after {:.2g}",
-        v.run.first_margin, v.run.last_margin, measured);
-  else if (std::isfinite(v.t_safe))
-    std::cout << "; measured: the margin did not shrink";
+        ", T_safe {:.2g} tokens (planned {:.2g}; the margin went from {:.4g} to {:.4g} in {} "
+        "tokens",
+        std::min(v.t_safe, measured), v.t_safe, v.run.first_margin, v.run.last_margin,
+        thousands(v.run.longest));
+    std::cout << (std::isfinite(measured)
+                      ? fmt::format(", at which pace {:.2g} use it up)", measured)
+                      : ")");
+  }
   std::cout << fmt::format(
       "\n{} tokens in {} words, the longest {}: {} wrong, least margin {:.3g}\n",
       thousands(v.run.tokens), thousands(v.run.words), thousands(v.run.longest),
@@ -165,8 +171,10 @@ Action verify_model(CLI::App& app) {
   app.footer(
       "Checks a compiled model part by part, which is a proof for words of every length where it "
       "is\n"
-      "exact, and then runs long words. A trained model is compared with the automaton that is "
-      "named.\n"
+      "exact, and then runs long words. A trained model is compared with its task's automaton, or "
+      "with\n"
+      "the one that is named, on many words of every length, up to the first length that is "
+      "wrong.\n"
       "Exit code 1 when something is wrong.\n\nExample:\n  lrnn verify runs/abba --tokens 1e6");
   return [a, source] {
     const auto v = verify(*a, *source);

@@ -10,8 +10,8 @@
 namespace lrnn::compile {
 namespace {
 
-// More would fill the memory of a laptop and take minutes to write.
-constexpr double kMostParameters = 1.5e8;
+// 2.4 GB of float32: more is a mistake, or for a larger machine than most.
+constexpr double kMostParameters = 6e8;
 
 void check_size(const Network& net) {
   const double width = double(net.features.size());

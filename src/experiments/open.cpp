@@ -20,7 +20,7 @@ std::string find_checkpoint(const std::string& folder) {
   }
   if (!fs::exists(folder + "/config.yaml"))
     throw Error(cat(folder, " is neither a run nor a checkpoint"),
-                "give the folder that `lrnn train --out` wrote");
+                "give the folder that `lrnn train --out` or `lrnn compile -o` wrote");
   const Checkpoints checkpoints(folder + "/checkpoints");
   const int64_t step = checkpoints.newest(nullptr);
   if (step < 0)

@@ -5,14 +5,15 @@
 #include "compile/certificate.h"
 #include "tests/compile/suite.h"
 
-// Automata that nobody chose: 200 of at most eight states and three letters, every one compiled,
-// certified and followed through the real model on words of up to 300 letters. The oracle is the
-// table that was drawn here; tests/scripts/oracle.py does the same with somebody else's code.
+// Automata that nobody chose: 200 of at most eight states and three letters, every one compiled
+// and followed through the real model on words of up to 300 letters, the smaller ones certified.
+// The oracle is the table that was drawn here; tests/scripts/oracle.py does the same with somebody
+// else's code.
 namespace lrnn::compile {
 namespace {
 
 constexpr uint64_t kAutomata = 200, kWords = 4;
-constexpr int64_t kLetters = 3, kLongest = 300;
+constexpr int64_t kLetters = 3, kLongest = 300, kSoonCertified = 1000000;
 
 struct Drawn {
   std::vector<std::vector<int64_t>> next;
@@ -37,14 +38,17 @@ struct Drawn {
 
 class RandomAutomata : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(RandomAutomata, AreCertifiedAndFollowed) {
+TEST_P(RandomAutomata, AreFollowed) {
   torch::InferenceMode no_gradients;
   for (uint64_t i = GetParam(); i < kAutomata; i += 10) {
     Random random(17, 0, i);
     const Drawn drawn(random);
     const auto c = compile({cat("random ", i), drawn.automaton(), false}, {});
     const auto model = model_of(c->weights);
-    EXPECT_EQ(certify(*c, *model).first_wrong(), "") << i;
+    // Every case of a table goes through its whole layer: minutes for the deepest cascades.
+    if (model->parameter_count() < kSoonCertified) {
+      EXPECT_EQ(certify(*c, *model).first_wrong(), "") << i;
+    }
     const auto symbols = c->subject.automaton.symbols;
     for (uint64_t w = 0; w < kWords; ++w) {
       std::vector<int64_t> word(size_t(w ? random.between(1, kLongest) : kLongest));
