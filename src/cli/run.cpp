@@ -116,7 +116,7 @@ class Answers {
 // Waking a second thread at every op costs more than it brings where little is computed per token:
 // of the first layer only what its kernel does, and of the last the final answer.
 int64_t threads_for(const model::Model& model, bool every) {
-  constexpr double kWorthSharing = 5e8;
+  constexpr double kWorthSharing = 1e10;
   double weights = 0;
   for (const auto& item : model.named_parameters())
     if (every || !item.key().starts_with("lm_head")) weights += double(item.value().numel());
