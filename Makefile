@@ -37,6 +37,7 @@ bench: build  ## agree with the definitions, then time
 bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at beta = 2
 	@ninja -C build -j $(JOBS) benchmarks_gpu
 	@build/delta_product_gpu_bench | tee build/bench-gpu.jsonl
+	@build/ops_gpu_bench | tee -a build/bench-gpu.jsonl
 	@build/delta_product_accuracy | tee build/accuracy-gpu.jsonl
 
 gpu-check: build  ## the GPU tests under compute-sanitizer; the report is build/gpu-check.txt

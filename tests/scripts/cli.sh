@@ -32,7 +32,7 @@ expect 2 "no command" "$lrnn"
 expect 2 "did you mean 'train'" "$lrnn" trian
 expect 2 "did you mean '--resume'" "$lrnn" train --resmue
 expect 2 "there is no option '--nonsense'" "$lrnn" doctor --nonsense
-expect 2 "CONFIG is required" "$lrnn" train
+expect 2 "no config was given" "$lrnn" train
 expect 2 "no/such.yaml" "$lrnn" show no/such.yaml
 expect 2 "did you mean 'steps'" "$lrnn" show configs/tiny.yaml train.stesp=3
 expect 2 "must be a whole number" "$lrnn" train configs/tiny.yaml train.steps=many --out "$work/never"
