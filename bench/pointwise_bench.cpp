@@ -139,7 +139,7 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   torch::manual_seed(0);
   const std::vector<std::pair<std::string, std::vector<Pair>>> sizes = {
-      {"parity", pairs(5248, 128, 32, 512)}, {"demo", pairs(650, 32, 8, 32)}};
+      {"parity", pairs(5248, 128, 32, 512)}, {"demo", pairs(650, 32, 16, 32)}};
   for (const auto& [size, all] : sizes)
     for (const auto& p : all) {
       const Tensor dy = torch::randn_like(p.fused(p.inputs));

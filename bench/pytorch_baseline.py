@@ -119,7 +119,7 @@ def milliseconds(c, steps):
 
 
 PARITY = dict(width=128, heads=4, dim=32, hidden=512, conv=True, batch=256, lr=1e-3, clip=0)
-DEMO = dict(width=32, heads=4, dim=8, hidden=32, conv=False, batch=32, lr=1e-2, clip=1.0)
+DEMO = dict(width=32, heads=4, dim=16, hidden=32, conv=False, batch=32, lr=1e-2, clip=5.0)
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
