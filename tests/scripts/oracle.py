@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """lrnn against automata-lib, which shares no code with it. Random regular expressions must give its
 minimal automata, random automata must be read back unchanged, and the compiled models of both (of
-automata, up to five states) must answer to words of up to 300 symbols as automata-lib does. `make test` installs automata-lib into
+automata, up to five states) must answer to words of up to 300 symbols as automata-lib does. `make
+test` installs automata-lib into
 .venv/tests; skipped where it cannot be imported."""
 import concurrent.futures
 import json
