@@ -73,8 +73,10 @@ class Worker {
 
   // Looks at the run; false once it has ended.
   bool look(RunProgress& progress) {
-    if (thread_) read_thread(progress);
-    else if (!measuring_) read_log(progress);
+    if (thread_)
+      read_thread(progress);
+    else if (!measuring_)
+      read_log(progress);
     if (process_ ? process_->running() : thread_->running()) return true;
     const int code = process_ ? process_->code() : thread_->code();
     if (code == 0 && !measuring_ && wants_lengths(run_)) return measure(progress), true;

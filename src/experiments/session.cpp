@@ -51,10 +51,10 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
     stream_ = ops::gpu()->own_stream();
     model_->to(torch::Device(options.device));
   }
-  const auto settled = folder_.settle(
-      {.threads = training::choose_threads(*model_, *task_, config.train),
-       .device = options.device,
-       .gpu = options.device == "cpu" ? "" : ops::gpu()->name()});
+  const auto settled =
+      folder_.settle({.threads = training::choose_threads(*model_, *task_, config.train),
+                      .device = options.device,
+                      .gpu = options.device == "cpu" ? "" : ops::gpu()->name()});
   if (settled.device != options.device)
     fmt::print(stderr, "warning: the run began on {} and goes on on {}: its bits will differ\n",
                settled.device, options.device);

@@ -115,8 +115,8 @@ class Attention final : public Mixer {
     const int64_t half = D_ / 2;
     if (c_.positions != "rotary" || half == 0) return y;
     const auto options = torch::dtype(torch::kFloat64).device(y.device());
-    const Tensor frequency = torch::exp(torch::arange(half, options) *
-                                        (-std::log(c_.rotary_base) / double(half)));
+    const Tensor frequency =
+        torch::exp(torch::arange(half, options) * (-std::log(c_.rotary_base) / double(half)));
     const Tensor angle = (place.unsqueeze(-1) * frequency).unsqueeze(2);  // [S,T,1,half], double
     const Tensor c = angle.cos().to(y.scalar_type()), s = angle.sin().to(y.scalar_type());
     const Tensor a = y.slice(-1, 0, half), b = y.slice(-1, half, 2 * half);

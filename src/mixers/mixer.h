@@ -18,7 +18,8 @@ struct Context {
   Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
   bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
-  // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: its own choice.
+  // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: its own
+  // choice.
   std::string kernel = {};
   // Called with what the layer computes on the way, for those who look inside. The names are the
   // mixer's own; a model puts "layers.0." in front.

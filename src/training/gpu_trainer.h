@@ -12,8 +12,8 @@ namespace lrnn::training {
 class GpuTrainer final : public Trainer {
  public:
   // With `record` false every kernel is launched by itself: the same bits, for tests.
-  GpuTrainer(model::Model& model, const tasks::Task& task, const TrainConfig& config,
-             uint64_t seed, bool record = true);
+  GpuTrainer(model::Model& model, const tasks::Task& task, const TrainConfig& config, uint64_t seed,
+             bool record = true);
   Update update(int64_t step, int64_t index) override;
 
  private:

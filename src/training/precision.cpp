@@ -16,9 +16,7 @@ namespace {
 }  // namespace
 
 Precision::Precision(const std::string& name, c10::DeviceType device)
-    : device_(device),
-      on_(name == "bfloat16"),
-      before_(at::autocast::is_autocast_enabled(device)) {
+    : device_(device), on_(name == "bfloat16"), before_(at::autocast::is_autocast_enabled(device)) {
   if (!on_) return;
   at::autocast::set_autocast_dtype(device, at::kBFloat16);
   at::autocast::set_autocast_enabled(device, true);

@@ -5,7 +5,8 @@
 
 namespace lrnn::training {
 
-// While it lives, matrix products on that kind of device take and give bfloat16 ("bfloat16") or nothing changes
+// While it lives, matrix products on that kind of device take and give bfloat16 ("bfloat16") or
+// nothing changes
 // ("float32"). Weights, norms and the loss stay float32 either way.
 class Precision {
  public:

@@ -1,6 +1,6 @@
-#include "kernels/cuda/adamw.h"
-
 #include <algorithm>
+
+#include "kernels/cuda/adamw.h"
 
 namespace lrnn::kernels::cuda {
 namespace {
@@ -42,8 +42,7 @@ __global__ void __launch_bounds__(kThreads) update(AdamW a) {
   if (blockIdx.x == 0 && threadIdx.x == 0) a.report[2] = norm, a.report[3] = active ? 1 : 0;
   if (!active) return;
   const float scale = clip > 0 ? float(fmin(1.0, clip / (norm + 1e-6))) : 1.f;
-  const float rate = float(a.settings[0]), root = float(a.settings[1]),
-              keep = float(a.settings[2]);
+  const float rate = float(a.settings[0]), root = float(a.settings[1]), keep = float(a.settings[2]);
   for (int64_t i = blockIdx.x * int64_t(kThreads) + threadIdx.x; i < a.n;
        i += int64_t(gridDim.x) * kThreads) {
     const float g = a.grads[i] * scale;

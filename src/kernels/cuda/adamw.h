@@ -3,8 +3,8 @@
 
 namespace lrnn::kernels::cuda {
 
-// p <- p keep,  m <- b1 m + (1-b1) g,  v <- b2 v + (1-b2) g^2,  p <- p - rate m / (sqrt(v)/root + eps)
-// with g the gradient times min(1, clip / norm); keep is 1 where `decays` is false.
+// p <- p keep,  m <- b1 m + (1-b1) g,  v <- b2 v + (1-b2) g^2,  p <- p - rate m / (sqrt(v)/root +
+// eps) with g the gradient times min(1, clip / norm); keep is 1 where `decays` is false.
 struct AdamW {
   float *values, *m, *v;
   const float* grads;
