@@ -1,6 +1,5 @@
 #include <torch/library.h>
 
-#include "kernels/diagonal.h"
 #include "ops/diagonal.h"
 #include "ops/parallel.h"
 #include "ops/torch.h"
@@ -10,32 +9,6 @@ namespace lrnn::ops {
 namespace {
 
 using torch::Tensor;
-
-// Inputs in the form the kernel reads, kept alive together.
-struct DiagonalTensors {
-  Tensor q, k, v, log_decay, kk, rate, state, cu_seqlens;
-
-  void fill(kernels::DiagonalInputs& p, double scale, bool negative) {
-    log_decay = log_decay.to(wide_type(k));
-    for (Tensor* x : {&q, &k, &v, &log_decay, &kk, &rate})
-      if (x->defined()) *x = with_rows(*x);
-    p.type = kernel_type(k);
-    p.B = k.size(0), p.T = k.size(1), p.H = k.size(2), p.K = k.size(3), p.V = v.size(3), p.S = p.B;
-    p.scale = scale, p.negative = negative;
-    if (q.defined()) p.q = kernel_rows(q);
-    p.k = kernel_rows(k), p.v = kernel_rows(v), p.log_decay = kernel_rows(log_decay);
-    if (kk.defined()) p.kk = kernel_rows(kk), p.rate = kernel_rows(rate);
-    if (state.defined()) {
-      state = state.contiguous();
-      p.state = state.const_data_ptr();
-    }
-    if (!cu_seqlens.defined()) return;
-    cu_seqlens = cu_seqlens.to(torch::kCPU).contiguous();
-    p.S = cu_seqlens.size(0) - 1;
-    p.cu_seqlens =
-        checked_bounds(kk.defined() ? "rwkv7" : "gated_linear_attention", cu_seqlens, p.T);
-  }
-};
 
 DiagonalForwardResult diagonal_forward_results(const Tensor& k, const Tensor& v, bool has_q,
                                                const MaybeTensor& cu_seqlens, bool save) {
@@ -67,7 +40,7 @@ DiagonalForwardResult diagonal_forward_cpu(const MaybeTensor& q, const Tensor& k
                      or_undefined(kk),
                      or_undefined(rate),
                      or_undefined(state),
-                     or_undefined(cu_seqlens)};
+                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalForward p;
   in.fill(p, scale, negative);
   DiagonalForwardResult out = diagonal_forward_results(k, v, q.has_value(), cu_seqlens, save);
@@ -118,7 +91,7 @@ DiagonalBackwardResult diagonal_backward_cpu(const MaybeTensor& d_o,
                      or_undefined(kk),
                      or_undefined(rate),
                      or_undefined(state),
-                     or_undefined(cu_seqlens)};
+                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalBackward p;
   in.fill(p, scale, negative);
   DiagonalBackwardResult out = diagonal_gradients(d_o, q, k, v, in.log_decay, kk, state);

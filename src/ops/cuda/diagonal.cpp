@@ -1,7 +1,6 @@
 #include "ops/cuda/diagonal.h"
 
 #include "kernels/cuda/diagonal.h"
-#include "ops/cuda/offsets.h"
 #include "ops/cuda/stream.h"
 #include "ops/torch.h"
 
@@ -11,33 +10,11 @@ namespace {
 
 using torch::Tensor;
 
-// Inputs in the form the kernel reads, kept alive together.
-struct DiagonalTensors {
-  Tensor q, k, v, log_decay, kk, rate, state, cu_seqlens;
-
-  void fill(kernels::DiagonalInputs& p, double scale, bool negative) {
-    log_decay = log_decay.to(wide_type(k));
-    for (Tensor* x : {&q, &k, &v, &log_decay, &kk, &rate})
-      if (x->defined()) *x = ops::with_rows(*x);
-    p.type = kernel_type(k);
-    p.B = k.size(0), p.T = k.size(1), p.H = k.size(2), p.K = k.size(3), p.V = v.size(3), p.S = p.B;
-    check(p.K <= kernels::cuda::kMostDiagonalKeys, "[",
-          kk.defined() ? "rwkv7" : "gated_linear_attention", "] the GPU kernels have room for ",
-          kernels::cuda::kMostDiagonalKeys, " keys, got ", p.K);
-    p.scale = scale, p.negative = negative;
-    if (q.defined()) p.q = kernel_rows(q);
-    p.k = kernel_rows(k), p.v = kernel_rows(v), p.log_decay = kernel_rows(log_decay);
-    if (kk.defined()) p.kk = kernel_rows(kk), p.rate = kernel_rows(rate);
-    if (state.defined()) {
-      state = state.contiguous();
-      p.state = state.const_data_ptr();
-    }
-    if (!cu_seqlens.defined()) return;
-    p.S = cu_seqlens.size(0) - 1, p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
-  }
-};
-
-const char* diagonal_name(const MaybeTensor& kk) { return kk ? "rwkv7" : "gated_linear_attention"; }
+void check_room(const Tensor& k, bool rank_one) {
+  check(k.size(3) <= kernels::cuda::kMostDiagonalKeys, "[", diagonal_name(rank_one),
+        "] the GPU kernels have room for ", kernels::cuda::kMostDiagonalKeys, " keys, got ",
+        k.size(3));
+}
 
 }  // namespace
 
@@ -47,6 +24,7 @@ DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& 
                                             double scale, bool negative,
                                             const MaybeTensor& cu_seqlens, bool save) {
   const OnDevice on(k);
+  check_room(k, kk.has_value());
   DiagonalTensors in{or_undefined(q),
                      k,
                      v,
@@ -54,7 +32,7 @@ DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& 
                      or_undefined(kk),
                      or_undefined(rate),
                      or_undefined(state),
-                     checked_offsets(diagonal_name(kk), cu_seqlens, k)};
+                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalForward p;
   in.fill(p, scale, negative);
   const auto wide = k.options().dtype(wide_type(k));
@@ -74,6 +52,7 @@ DiagonalBackwardResult diagonal_backward_cuda(
     const MaybeTensor& state, const Tensor& states, double scale, bool negative,
     const MaybeTensor& cu_seqlens) {
   const OnDevice on(k);
+  check_room(k, kk.has_value());
   const bool outputs = q.has_value() && d_o.has_value();
   DiagonalTensors in{outputs ? *q : Tensor(),
                      k,
@@ -82,7 +61,7 @@ DiagonalBackwardResult diagonal_backward_cuda(
                      or_undefined(kk),
                      or_undefined(rate),
                      or_undefined(state),
-                     checked_offsets(diagonal_name(kk), cu_seqlens, k)};
+                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalBackward p;
   in.fill(p, scale, negative);
   const auto wide = k.options().dtype(wide_type(k));

@@ -1,7 +1,6 @@
 #include "kernels/cuda/mlstm.h"
 
 #include "ops/cuda/diagonal.h"
-#include "ops/cuda/offsets.h"
 #include "ops/cuda/stream.h"
 #include "ops/mlstm_inner.h"
 #include "ops/torch.h"

@@ -1,6 +1,5 @@
 #include "kernels/cuda/selective_scan.h"
 
-#include "ops/cuda/offsets.h"
 #include "ops/cuda/stream.h"
 #include "ops/selective_scan_inner.h"
 #include "ops/torch.h"

@@ -1,6 +1,5 @@
 #include "kernels/cuda/slstm.h"
 
-#include "ops/cuda/offsets.h"
 #include "ops/cuda/stream.h"
 #include "ops/slstm_inner.h"
 #include "ops/torch.h"
