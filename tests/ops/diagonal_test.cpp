@@ -185,6 +185,14 @@ TEST(Diagonal, ErrorsSayWhatWasExpected) {
   expect(gla, "k", torch::zeros({5, 2, 3}), "k must have 4 dimensions [B,T,H,K], got [5, 2, 3]");
   expect(gla, "v", torch::zeros({2, 5, 2, 4}, torch::kFloat64), "v is Double");
   expect(gla, "cu_seqlens", torch::tensor({0, 5}, torch::kInt64), "cu_seqlens needs B = 1");
+  // Without a state, whose number of sequences would be checked first.
+  for (const bool rwkv7 : {false, true}) {
+    const DiagonalCase packed{.rwkv7 = rwkv7, .B = 1, .T = 5, .state = false};
+    expect(packed, "cu_seqlens", torch::tensor({0, 2, 4}, torch::kInt64),
+           "cu_seqlens must run from 0 to T = 5, got 0 to 4");
+    expect(packed, "cu_seqlens", torch::tensor({0, 4, 2, 5}, torch::kInt64),
+           "cu_seqlens must not decrease, got 4 before 2");
+  }
   expect(rwkv7, "q", torch::zeros({2, 5, 2, 4}), "[rwkv7] r must be [2, 5, 2, 3] = [B,T,H,K]");
   expect(rwkv7, "log_decay", torch::zeros({2, 5, 2}), "log_w must be [2, 5, 2, 3] = [B,T,H,K]");
   expect(rwkv7, "a", Tensor(), "[rwkv7] kk and a are needed");
