@@ -5,11 +5,10 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "automata/index.h"
 
 namespace lrnn::automata {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 bool is_inside(const std::vector<uint64_t>& small, const std::vector<uint64_t>& large) {
   for (size_t w = 0; w < small.size(); ++w)

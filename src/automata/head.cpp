@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "automata/index.h"
 #include "automata/representation.h"
 #include "base/error.h"
 
@@ -16,8 +17,6 @@ constexpr int64_t kIrrepOrder = 200;  // groups whose irreps come from all of th
 constexpr int64_t kIrrepDim = 8;
 constexpr int64_t kDraws = 1200000;  // for all letters of a head: 20000 each when they are few
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 // A head that may be chosen: what it costs and what it cannot see, before its roots are worked out.
 struct Candidate {

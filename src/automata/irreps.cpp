@@ -2,14 +2,13 @@
 #include <cmath>
 
 #include "automata/eigen.h"
+#include "automata/index.h"
 #include "automata/representation.h"
 #include "base/random.h"
 
 // A generic symmetric matrix that commutes with the action has real irreducible eigenspaces.
 namespace lrnn::automata {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 // One random number per orbit of pairs of axes, with signs along the orbit.
 std::vector<double> commuting_matrix(const PermutationGroup& group, const SignedAction& action) {

@@ -3,15 +3,10 @@
 #include <map>
 #include <numeric>
 
+#include "automata/index.h"
 #include "automata/plan_parts.h"
 
 namespace lrnn::automata {
-namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
-
 bool Component::has_group(int64_t level) const {
   for (const int64_t c : cascade->classes_of(level))
     if (groups[at(c)]) return true;

@@ -6,7 +6,7 @@ namespace lrnn::automata {
 namespace {
 
 constexpr double kLeastGap = 1.0 / 64;  // what a table behind a norm tells apart with room to spare
-constexpr size_t kMostWords = 4096;
+constexpr size_t kMostDefiniteWords = 4096;
 
 struct Prefix {
   int64_t length, state;
@@ -18,7 +18,7 @@ std::vector<Prefix> prefixes(const Automaton& a, const DefinitePlan& plan) {
   std::vector<Prefix> out = {{0, a.start, plan.start}};
   for (size_t i = 0; i < out.size() && out[i].length < plan.k; ++i)
     for (size_t s = 0; s < plan.digit.size(); ++s) {
-      if (out.size() > kMostWords) return {};
+      if (out.size() > kMostDefiniteWords) return {};
       out.push_back({out[i].length + 1, a.step(out[i].state, static_cast<int64_t>(s)),
                      plan.leak * out[i].x + (1 - plan.leak) * plan.digit[s]});
     }

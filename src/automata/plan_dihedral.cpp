@@ -3,6 +3,7 @@
 #include <limits>
 #include <numbers>
 
+#include "automata/index.h"
 #include "automata/plan_parts.h"
 #include "automata/representation.h"
 
@@ -12,8 +13,6 @@ namespace {
 using Vector = std::array<double, 2>;
 using Matrix = std::vector<double>;  // 2 x 2, row by row
 constexpr int64_t kMostElements = 1000;
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 Matrix times(const Matrix& a, const Matrix& b) {
   return {a[0] * b[0] + a[1] * b[2], a[0] * b[1] + a[1] * b[3], a[2] * b[0] + a[3] * b[2],

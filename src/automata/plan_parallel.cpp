@@ -2,6 +2,7 @@
 #include <numeric>
 #include <set>
 
+#include "automata/index.h"
 #include "automata/plan_parts.h"
 
 // Congruences: partitions of the states that every letter respects (Hartmanis and Stearns).
@@ -11,8 +12,6 @@ namespace {
 using Blocks = std::vector<int64_t>;  // of each state, numbered in the order of the states
 constexpr int64_t kMostSplitStates = 64;
 constexpr size_t kMostCongruences = 2000;
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 // The finest congruence that joins these pairs.
 Blocks congruence(const Automaton& a, std::vector<std::pair<int64_t, int64_t>> pairs) {

@@ -1,13 +1,12 @@
 #include <cmath>
 
+#include "automata/index.h"
 #include "automata/plan.h"
 #include "base/error.h"
 
 // Plans as they will run: what every head holds, and nothing that a head does not hold.
 namespace lrnn::automata {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 // The group of one class, held as the cosets that its heads tell apart.
 class HeldGroup {

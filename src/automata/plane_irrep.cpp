@@ -1,12 +1,11 @@
 #include <cmath>
 #include <numbers>
 
+#include "automata/index.h"
 #include "automata/representation.h"
 
 namespace lrnn::automata {
 namespace {
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 // [r^k] or [r^k, s r^k] for every k, when r and s make the whole group so.
 std::vector<std::vector<int64_t>> turns_and_mirrors(const PermutationGroup& group, int64_t r) {

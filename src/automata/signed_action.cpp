@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "automata/index.h"
 #include "automata/representation.h"
 #include "base/random.h"
 
@@ -11,8 +12,6 @@ constexpr int64_t kSampledOrder = 1500;  // groups whose subgroups are looked fo
 constexpr int kSamples = 3000;
 constexpr int64_t kMostAxes = 32;
 constexpr int64_t kMostEntries = 4000000;  // of all matrices of a head
-
-size_t at(int64_t i) { return static_cast<size_t>(i); }
 
 struct Subgroup {
   std::vector<int64_t> generators, elements;

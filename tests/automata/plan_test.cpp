@@ -104,7 +104,7 @@ TEST(Plans, SuiteStaysWithinThePublishedSizes) {
   for (const auto& e : examples()) {
     const auto a = e.make();
     const auto all = all_plans(a);
-    const auto& best = choose(all, {});
+    const auto best = choose(all, {});
     EXPECT_LE(best.layers, most.at(e.name).first) << e.name;
     EXPECT_LE(best.householders, most.at(e.name).second) << e.name;
     EXPECT_TRUE(std::isinf(best.t_safe));
