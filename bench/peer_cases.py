@@ -1,0 +1,230 @@
+"""The problems of bench/peers.py: for each op its inputs, its definition in plain torch, our call and
+the peer's. A call takes its inputs by name and returns the output and the final state."""
+from dataclasses import dataclass
+from typing import Callable
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclass
+class Case:
+    op: str
+    shape: dict  # sizes by name
+    inputs: Callable  # () -> {name: tensor}, of the types that are timed
+    definition: Callable  # (x)
+    ours: Callable  # (x, mode)
+    theirs: Callable  # (x)
+    peer: str  # its distribution and its function
+    modes: tuple = ("default",)
+    whole: tuple = ()  # inputs that have neither batch nor time
+    prepare: Callable = None  # x as the peer wants it, made before the clock starts
+    other: tuple = ()  # inputs that it then takes in another form: their gradients are not compared
+
+
+def unit(x):
+    return F.normalize(x, dim=-1)
+
+
+def normal(*sizes):
+    return torch.randn(*sizes, device="cuda")
+
+
+def in_bfloat16(x, but=()):
+    return {name: t if name in but else t.bfloat16() for name, t in x.items()}
+
+
+def read(S, k):
+    return torch.einsum("bhkv,bhk->bhv", S, k)
+
+
+def outer(k, v):
+    return k.unsqueeze(-1) * v.unsqueeze(-2)
+
+
+# --------------------------------------------------------------------------- delta rule and product
+
+
+def delta_definition(x):
+    q, k, v, beta, log_gate = x["q"], x["k"], x["v"], x["beta"], x.get("log_gate")
+    B, T, N, H, K = k.shape
+    S, o = q.new_zeros(B, H, K, v.shape[-1]), []
+    for t in range(T):
+        if log_gate is not None:
+            S = S * log_gate[:, t].exp()[..., None, None]
+        for j in range(N):
+            error = v[:, t, j] - read(S, k[:, t, j])
+            S = S + outer(k[:, t, j], beta[:, t, j, :, None] * error)
+        o.append(read(S, q[:, t]))
+    return torch.stack(o, 1) * K**-0.5, S
+
+
+def delta_ours(x, mode):
+    return torch.ops.lrnn.delta_product(
+        x["q"], x["k"], x["v"], x["beta"], x.get("log_gate"), precision=mode)
+
+
+def fla_delta_rule(x):
+    from fla.ops.delta_rule import chunk_delta_rule, fused_recurrent_delta_rule
+
+    rule = fused_recurrent_delta_rule if x["q"].dtype == torch.float32 else chunk_delta_rule
+    k, v, beta = (x[name].squeeze(2) for name in ("k", "v", "beta"))
+    return rule(x["q"], k, v, beta, output_final_state=True)
+
+
+def fla_gated_delta_rule(x):
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+    k, v, beta = (x[name].squeeze(2) for name in ("k", "v", "beta"))
+    return chunk_gated_delta_rule(x["q"], k, v, x["log_gate"], beta, output_final_state=True)
+
+
+def fla_delta_product(x):
+    from fla.ops.gated_delta_product import chunk_gated_delta_product
+
+    k, v, beta = (x[name].flatten(1, 2) for name in ("k", "v", "beta"))
+    return chunk_gated_delta_product(x["q"], k, v, x.get("log_gate"), beta,
+                                     num_householder=x["k"].shape[2], output_final_state=True)
+
+
+def delta(B, T, N, H, K, V, gate=False, float32=False):
+    def inputs():
+        x = dict(q=unit(normal(B, T, H, K)), k=unit(normal(B, T, N, H, K)),
+                 v=normal(B, T, N, H, V), beta=2 * normal(B, T, N, H).sigmoid())
+        if gate:
+            x["log_gate"] = F.logsigmoid(normal(B, T, H) + 4)
+        return x if float32 else in_bfloat16(x, but=("beta", "log_gate"))
+
+    if N > 1:
+        theirs, name = fla_delta_product, "chunk_gated_delta_product"
+    elif gate:
+        theirs, name = fla_gated_delta_rule, "chunk_gated_delta_rule"
+    else:  # the chunk form refuses float32
+        theirs, name = fla_delta_rule, "fused_recurrent_delta_rule" if float32 else "chunk_delta_rule"
+    shape = dict(B=B, T=T, N=N, H=H, K=K, V=V, gate=gate, dtype="fp32" if float32 else "bf16")
+    return Case("delta_product", shape, inputs, delta_definition, delta_ours, theirs,
+                f"fla-core {name}", ("exact",) if float32 else ("fast", "accurate"))
+
+
+# ------------------------------------------------------------------------------- GLA and RWKV-7
+
+
+def gla_definition(x):
+    q, k, v, gate = x["q"], x["k"], x["v"], x["log_gate"].exp()
+    S, o = q.new_zeros(q.shape[0], *q.shape[2:], v.shape[-1]), []
+    for t in range(q.shape[1]):
+        S = gate[:, t].unsqueeze(-1) * S + outer(k[:, t], v[:, t])
+        o.append(read(S, q[:, t]))
+    return torch.stack(o, 1) * q.shape[-1]**-0.5, S
+
+
+def fla_gla(x):
+    from fla.ops.gla import chunk_gla
+
+    return chunk_gla(x["q"], x["k"], x["v"], x["log_gate"], output_final_state=True)
+
+
+def gla(B, T, H, K, V):
+    def inputs():
+        x = dict(q=normal(B, T, H, K), k=normal(B, T, H, K), v=normal(B, T, H, V),
+                 log_gate=F.logsigmoid(normal(B, T, H, K)) / 16)  # as the published layer has it
+        return in_bfloat16(x, but=("log_gate",))
+
+    def ours(x, _):
+        return torch.ops.lrnn.gated_linear_attention(x["q"], x["k"], x["v"], x["log_gate"])
+
+    return Case("gated_linear_attention", dict(B=B, T=T, H=H, K=K, V=V, dtype="bf16"), inputs,
+                gla_definition, ours, fla_gla, "fla-core chunk_gla")
+
+
+def rwkv7_definition(x):
+    r, w, k, v, kk, a = (x[name] for name in ("r", "log_w", "k", "v", "kk", "a"))
+    S, o = r.new_zeros(r.shape[0], *r.shape[2:], v.shape[-1]), []
+    for t in range(r.shape[1]):
+        removed = outer(a[:, t] * kk[:, t], read(S, kk[:, t]))
+        S = w[:, t].exp().unsqueeze(-1) * S - removed + outer(k[:, t], v[:, t])
+        o.append(read(S, r[:, t]))
+    return torch.stack(o, 1), S
+
+
+def fla_rwkv7(x):
+    from fla.ops.rwkv7 import chunk_rwkv7
+
+    return chunk_rwkv7(*(x[name] for name in ("r", "log_w", "k", "v", "kk", "a")),
+                       output_final_state=True)
+
+
+def rwkv7(B, T, H, K, V):
+    def inputs():
+        x = dict(r=normal(B, T, H, K), log_w=-0.606531 * normal(B, T, H, K).sigmoid(),
+                 k=normal(B, T, H, K), v=normal(B, T, H, V), kk=unit(normal(B, T, H, K)),
+                 a=normal(B, T, H, K).sigmoid())
+        return in_bfloat16(x, but=("log_w",))
+
+    def ours(x, _):
+        return torch.ops.lrnn.rwkv7(x["r"], x["log_w"], x["k"], x["v"], x["kk"], x["a"])
+
+    def prepare(x):  # it adds b (a^T S): a = -kk, b = our a times kk
+        return x | dict(kk=-x["kk"], a=x["a"] * x["kk"])
+
+    return Case("rwkv7", dict(B=B, T=T, H=H, K=K, V=V, dtype="bf16"), inputs, rwkv7_definition, ours,
+                fla_rwkv7, "fla-core chunk_rwkv7", prepare=prepare, other=("kk", "a"))
+
+
+# ------------------------------------------------------------------------------------ Mamba's scan
+
+
+def scan_definition(x):
+    u, A = x["u"], x["A"]
+    h, y = u.new_zeros(u.shape[0], *A.shape), []
+    for t in range(u.shape[1]):
+        dt = F.softplus(x["delta"][:, t] + x["delta_bias"])
+        h = (dt.unsqueeze(-1) * A).exp() * h + (dt * u[:, t]).unsqueeze(-1) * x["B"][:, t].unsqueeze(1)
+        y.append(torch.einsum("bdn,bn->bd", h, x["C"][:, t]) + x["D"] * u[:, t])
+    return torch.stack(y, 1), h
+
+
+def mamba_scan(x):
+    from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
+
+    y, h = selective_scan_fn(x["u"], x["delta"], x["A"], x["B"], x["C"], x["D"],
+                             delta_bias=x["delta_bias"], delta_softplus=True, return_last_state=True)
+    return y.transpose(1, 2), h
+
+
+def scan(B, T, D, N):
+    def inputs():
+        x = dict(u=normal(B, T, D), delta=normal(B, T, D), A=-(2 * torch.rand(D, N, device="cuda")).exp(),
+                 B=normal(B, T, N), C=normal(B, T, N), D=normal(D), delta_bias=normal(D))
+        return in_bfloat16(x, but=("A", "D", "delta_bias"))
+
+    def ours(x, _):
+        return torch.ops.lrnn.selective_scan(x["u"], x["delta"], x["A"], x["B"], x["C"], x["D"],
+                                             delta_bias=x["delta_bias"])
+
+    turned = ("u", "delta", "B", "C")  # it wants time last
+
+    def prepare(x):
+        return x | {name: x[name].transpose(1, 2).contiguous() for name in turned}
+
+    return Case("selective_scan", dict(B=B, T=T, D=D, N=N, dtype="bf16"), inputs, scan_definition, ours,
+                mamba_scan, "mamba-ssm selective_scan_fn", whole=("A", "D", "delta_bias"),
+                prepare=prepare, other=turned)
+
+
+CASES = [
+    delta(8, 4096, 1, 16, 128, 128),
+    delta(8, 4096, 2, 16, 128, 128),
+    delta(8, 4096, 3, 16, 128, 128),
+    delta(8, 4096, 4, 16, 128, 128),
+    delta(2, 16384, 1, 16, 128, 128),
+    delta(8, 4096, 1, 16, 128, 128, gate=True),
+    delta(1, 32768, 1, 16, 128, 128, gate=True),
+    delta(8, 4096, 2, 16, 128, 128, gate=True),
+    delta(8, 2048, 1, 8, 128, 256),
+    delta(256, 64, 1, 4, 32, 32, float32=True),
+    gla(8, 2048, 16, 64, 64),
+    gla(8, 2048, 8, 128, 128),
+    rwkv7(8, 2048, 16, 64, 64),
+    scan(8, 2048, 4096, 16),
+]
