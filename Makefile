@@ -36,14 +36,10 @@ bench: build  ## agree with the definitions, then time
 
 bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at beta = 2
 	@ninja -C build -j $(JOBS) benchmarks_gpu
-	@build/delta_product_gpu_bench | tee build/bench-gpu.jsonl
-	@build/ops_gpu_bench | tee -a build/bench-gpu.jsonl
-	@build/delta_product_accuracy | tee build/accuracy-gpu.jsonl
+	@bench/gpu.sh build
 
-gpu-check: build  ## the GPU tests under compute-sanitizer; the report is build/gpu-check.txt
-	@for tool in memcheck racecheck; do \
-	  compute-sanitizer --tool $$tool --error-exitcode 1 build/cuda_test --gtest_brief=1 \
-	    --gtest_filter='*SameBits*:*Gate*:*ShortConv*' || exit 1; done 2>&1 | tee build/gpu-check.txt
+gpu-check: build  ## every GPU kernel under compute-sanitizer; the report is build/gpu-check.txt
+	@scripts/gpu_check.sh build
 
 sanitize:  ## the tests under the address and undefined-behaviour sanitizers
 	@BUILD=build-sanitize scripts/setup.sh
