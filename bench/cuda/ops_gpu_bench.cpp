@@ -1,9 +1,8 @@
-#include <cstdio>
+#include <cmath>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "bench/cuda/problem.h"
+#include "bench/cuda/timing.h"
 #include "ops/gated_linear_attention.h"
 #include "ops/mlstm.h"
 #include "ops/pointwise.h"
@@ -12,148 +11,253 @@
 #include "ops/slstm.h"
 #include "ops/take.h"
 
-// The other ops on the GPU, one JSON line per op and shape: median milliseconds of replayed graphs,
-// which also shows that every op can be recorded. Forward alone keeps nothing for backward;
-// backward is what forward with backward takes more than a forward that keeps what backward needs.
+// The other ops on the GPU, one JSON line per op and shape. First a short problem against the
+// definition in float64 (the largest relative error of the output and the gradients; beyond 5 % it
+// is not timed and the exit code is 1), then median milliseconds of replayed graphs, which also
+// shows that every op can be recorded. Forward alone keeps nothing for backward; backward is what
+// forward with backward takes more than a forward that keeps what backward needs.
 namespace lrnn::bench {
 namespace {
 
+using torch::Tensor;
 using Tensors = std::vector<Tensor>;
-using Op = std::function<Tensors(const Tensors&)>;
+using Op = std::function<Tensor(const Tensors&)>;
 
 auto on(torch::Dtype dtype) { return torch::TensorOptions(torch::kCUDA).dtype(dtype); }
 
 Tensor normal(std::vector<int64_t> sizes, torch::Dtype dtype) {
   return torch::randn(sizes, on(torch::kFloat32)).to(dtype);
 }
+Tensor unit(const Tensor& x) { return x / x.norm(2, -1, true); }
 
-void run(const std::string& name, const std::string& shape, const Tensors& inputs, const Op& op) {
-  Tensors leaves, given;
-  for (const Tensor& x : inputs)
-    leaves.push_back(x.is_floating_point() ? x.detach().requires_grad_() : x);
-  const Tensors wanted = [&] {
-    Tensors out;
-    for (const Tensor& x : leaves)
-      if (x.requires_grad()) out.push_back(x);
-    return out;
-  }();
+struct Problem {
+  std::string op, shape;
+  Tensors little, inputs;  // to agree on, to time
+  Op kernel, definition;
+  double flops = 0;  // of forward, by the recurrence; backward is counted as two of them
+};
+
+// y and the gradients of the floating-point inputs.
+Tensors with_gradients(const Op& op, const Tensors& inputs, const Tensor& dy) {
+  Tensors x = inputs, wanted;
+  for (Tensor& t : x)
+    if (t.is_floating_point()) wanted.push_back(t = t.detach().requires_grad_());
+  const Tensor y = op(x);
+  Tensors out = torch::autograd::grad({y}, wanted, {dy.to(y.scalar_type())});
+  out.insert(out.begin(), y.detach());
+  return out;
+}
+
+double largest_error(const Problem& p) {
+  Tensors wide = p.little;
+  for (Tensor& x : wide)
+    if (x.is_floating_point()) x = x.to(torch::kFloat64);
+  const Tensor dy = torch::randn_like(p.kernel(p.little));
+  const auto want = with_gradients(p.definition, wide, dy),
+             got = with_gradients(p.kernel, p.little, dy);
+  double largest = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const double error = (got[i].to(torch::kFloat64) - want[i]).norm().item<double>() /
+                         (want[i].norm().item<double>() + 1e-30);
+    largest = std::isfinite(error) ? std::max(largest, error) : 1e30;
+  }
+  return largest;
+}
+
+double bytes_of(const Tensors& all) {
   double bytes = 0;
+  for (const Tensor& x : all) bytes += double(x.nbytes());
+  return bytes;
+}
+
+bool run(const Problem& p, const Ceilings& ceilings) {
+  Json line = {{"op", p.op}, {"shape", p.shape}, {"error", largest_error(p)}};
+  if (line["error"] > 0.05) return line["disagrees"] = "with the definition", print(line), false;
+  Tensor y;
   {
     const torch::NoGradGuard no_grad;
-    const Tensor y = op(inputs)[0];
-    given = {torch::randn_like(y)};
-    for (const Tensor& x : inputs) bytes += double(x.nbytes());
-    bytes += double(y.nbytes());
+    y = p.kernel(p.inputs);
   }
-  const double forward = graph_time_of([&] {
+  const Tensor dy = torch::randn_like(y);
+  const auto forward = [&] {
     const torch::NoGradGuard no_grad;
-    op(inputs);
-  });
-  const double keeping = graph_time_of([&] { op(leaves); }, 15);
-  const double both = graph_time_of(
-      [&] { torch::autograd::grad({op(leaves)[0]}, wanted, given, false, false, true); }, 15);
-  const nlohmann::ordered_json line = {{"op", name},
-                                       {"shape", shape},
-                                       {"forward_ms", forward},
-                                       {"keeping_ms", keeping},
-                                       {"backward_ms", both - keeping},
-                                       {"both_ms", both},
-                                       {"forward_gb_per_s", bytes / forward / 1e6}};
-  std::puts(line.dump().c_str());
-  std::fflush(stdout);
+    p.kernel(p.inputs);
+  };
+  Tensors leaves = p.inputs;
+  double gradients = 0;
+  for (Tensor& x : leaves)
+    if (x.is_floating_point()) x = x.detach().requires_grad_(), gradients += double(x.nbytes());
+  const auto both = [&] { with_gradients(p.kernel, p.inputs, dy); };
+  const Cost cost{bytes_of(p.inputs) + double(y.nbytes()), p.flops};
+  const Cost all{2 * cost.bytes + gradients, 3 * p.flops};
+  const double keeping_ms = graph_time_of([&] { p.kernel(leaves); }, 15),
+               both_ms = graph_time_of(both, 15);
+  line["forward"] = ceilings.rates(graph_time_of(forward), cost);
+  line["both"] = ceilings.rates(both_ms, all);
+  line["keeping_ms"] = keeping_ms, line["backward_ms"] = both_ms - keeping_ms;
+  line["peak_mib"] = peak_mib(both, bytes_of(p.inputs) + double(dy.nbytes()));
+  print(line);
+  return true;
 }
 
-void scan(int64_t B, int64_t T, int64_t D, int64_t N, bool gate, bool negative) {
-  const auto dtype = torch::kBFloat16;
-  Tensors in = {normal({B, T, D}, dtype),
-                normal({B, T, D}, dtype),
-                -(2 * torch::rand({D, N}, on(torch::kFloat32))).exp(),
-                normal({B, T, N}, dtype),
-                normal({B, T, N}, dtype),
-                normal({D}, torch::kFloat32),
-                normal({D}, torch::kFloat32)};
-  if (gate) in.push_back(normal({B, T, D}, dtype));
-  run("selective_scan", cat(B, ",", T, ",", D, ",", N, gate ? " z" : "", negative ? " [-1,1]" : ""),
-      in, [=](const Tensors& x) -> Tensors {
-        ops::SelectiveScan s;
-        s.u = x[0], s.delta = x[1], s.A = x[2], s.B = x[3], s.C = x[4], s.D = x[5];
-        s.delta_bias = x[6], s.negative = negative;
-        if (gate) s.z = x[7];
-        return {ops::selective_scan(s).y};
-      });
+constexpr int64_t kLittleBatch = 2, kLittleTime = 70;
+
+Problem scan(int64_t B, int64_t T, int64_t D, int64_t N, bool gate, bool negative) {
+  const auto inputs = [=](int64_t b, int64_t t) {
+    const auto dtype = torch::kBFloat16;
+    Tensors in = {normal({b, t, D}, dtype),
+                  normal({b, t, D}, dtype),
+                  -(2 * torch::rand({D, N}, on(torch::kFloat32))).exp(),
+                  normal({b, t, N}, dtype),
+                  normal({b, t, N}, dtype),
+                  normal({D}, torch::kFloat32),
+                  normal({D}, torch::kFloat32)};
+    if (gate) in.push_back(normal({b, t, D}, dtype));
+    return in;
+  };
+  const auto by = [=](auto function) -> Op {
+    return [=](const Tensors& x) {
+      ops::SelectiveScan s;
+      s.u = x[0], s.delta = x[1], s.A = x[2], s.B = x[3], s.C = x[4], s.D = x[5];
+      s.delta_bias = x[6], s.negative = negative;
+      if (gate) s.z = x[7];
+      return function(s).y;
+    };
+  };
+  return {"selective_scan",
+          cat(B, ",", T, ",", D, ",", N, gate ? " z" : "", negative ? " [-1,1]" : ""),
+          inputs(kLittleBatch, kLittleTime),
+          inputs(B, T),
+          by(ops::selective_scan),
+          by(ops::selective_scan_definition),
+          7.0 * double(B * T * D * N)};
 }
 
-void diagonal(bool rwkv7, int64_t B, int64_t T, int64_t H, int64_t K, int64_t V) {
-  const auto dtype = torch::kBFloat16;
-  Tensors in = {normal({B, T, H, K}, dtype), normal({B, T, H, K}, dtype),
-                normal({B, T, H, V}, dtype), -0.5 * torch::rand({B, T, H, K}, on(torch::kFloat32))};
-  if (rwkv7) {
-    in.push_back(unit(normal({B, T, H, K}, torch::kFloat32)).to(dtype));
-    in.push_back(torch::rand({B, T, H, K}, on(torch::kFloat32)).to(dtype));
-  }
-  run(rwkv7 ? "rwkv7" : "gated_linear_attention", cat(B, ",", T, ",", H, ",", K, ",", V), in,
-      [=](const Tensors& x) -> Tensors {
-        if (rwkv7)
-          return {ops::rwkv7({.r = x[0],
-                              .log_w = x[3],
-                              .k = x[1],
-                              .v = x[2],
-                              .kk = x[4],
-                              .a = x[5],
-                              .state = {},
-                              .scale = 1,
-                              .cu_seqlens = {}})
-                      .o};
-        return {ops::gated_linear_attention({.q = x[0],
-                                             .k = x[1],
-                                             .v = x[2],
-                                             .log_gate = x[3],
-                                             .state = {},
-                                             .scale = {},
-                                             .negative = false,
-                                             .cu_seqlens = {}})
-                    .o};
-      });
+Problem attention(int64_t B, int64_t T, int64_t H, int64_t K, int64_t V) {
+  const auto inputs = [=](int64_t b, int64_t t) -> Tensors {
+    const auto dtype = torch::kBFloat16;
+    return {normal({b, t, H, K}, dtype), normal({b, t, H, K}, dtype), normal({b, t, H, V}, dtype),
+            -0.5 * torch::rand({b, t, H, K}, on(torch::kFloat32))};
+  };
+  const auto by = [](auto function) -> Op {
+    return [=](const Tensors& x) {
+      ops::GatedLinearAttention in;
+      in.q = x[0], in.k = x[1], in.v = x[2], in.log_gate = x[3];
+      return function(in).o;
+    };
+  };
+  return {"gated_linear_attention",          cat(B, ",", T, ",", H, ",", K, ",", V),
+          inputs(kLittleBatch, kLittleTime), inputs(B, T),
+          by(ops::gated_linear_attention),   by(ops::gated_linear_attention_definition),
+          5.0 * double(B * T * H * K * V)};
 }
 
-void lstms(int64_t B, int64_t T, int64_t H, int64_t D) {
-  const auto dtype = torch::kBFloat16;
-  const std::string shape = cat(B, ",", T, ",", H, ",", D);
-  run("slstm", shape,
-      {normal({B, T, H, 4, D}, dtype), normal({H, D, 4, D}, torch::kFloat32) / double(D),
-       normal({H, 4, D}, torch::kFloat32)},
-      [](const Tensors& x) -> Tensors {
-        return {ops::slstm({.wx = x[0], .R = x[1], .bias = x[2], .state = {}, .cu_seqlens = {}}).h};
-      });
-  run("mlstm", shape,
-      {normal({B, T, H, D}, dtype), normal({B, T, H, D}, dtype), normal({B, T, H, D}, dtype),
-       normal({B, T, H}, torch::kFloat32), normal({B, T, H}, torch::kFloat32) + 4},
-      [](const Tensors& x) -> Tensors {
-        return {ops::mlstm({.q = x[0],
-                            .k = x[1],
-                            .v = x[2],
-                            .i = x[3],
-                            .f = x[4],
-                            .state = {},
-                            .scale = {},
-                            .cu_seqlens = {}})
-                    .h};
-      });
+Problem rwkv7(int64_t B, int64_t T, int64_t H, int64_t K, int64_t V) {
+  const auto inputs = [=](int64_t b, int64_t t) -> Tensors {
+    const auto dtype = torch::kBFloat16;
+    return {normal({b, t, H, K}, dtype),
+            -0.5 * torch::rand({b, t, H, K}, on(torch::kFloat32)),
+            normal({b, t, H, K}, dtype),
+            normal({b, t, H, V}, dtype),
+            unit(normal({b, t, H, K}, torch::kFloat32)).to(dtype),
+            torch::rand({b, t, H, K}, on(torch::kFloat32)).to(dtype)};
+  };
+  const auto by = [](auto function) -> Op {
+    return [=](const Tensors& x) {
+      ops::Rwkv7 in;
+      in.r = x[0], in.log_w = x[1], in.k = x[2], in.v = x[3], in.kk = x[4], in.a = x[5];
+      return function(in).o;
+    };
+  };
+  return {"rwkv7",
+          cat(B, ",", T, ",", H, ",", K, ",", V),
+          inputs(kLittleBatch, kLittleTime),
+          inputs(B, T),
+          by(ops::rwkv7),
+          by(ops::rwkv7_definition),
+          9.0 * double(B * T * H * K * V)};
 }
 
-void rows(int64_t n, int64_t D, torch::Dtype dtype) {
-  const std::string shape = cat(n, ",", D, dtype == torch::kBFloat16 ? " bf16" : " fp32");
-  run("rms_norm", shape, {normal({n, D}, dtype), normal({D}, torch::kFloat32)},
-      [](const Tensors& x) -> Tensors { return {ops::rms_norm(x[0], x[1], 1e-6)}; });
-  run("l2_norm", shape, {normal({n, D}, dtype)},
-      [](const Tensors& x) -> Tensors { return {ops::l2_norm(x[0], 1e-6)}; });
-  run("swiglu", shape, {normal({n, D}, dtype), normal({n, D}, dtype)},
-      [](const Tensors& x) -> Tensors { return {ops::swiglu(x[0], x[1])}; });
+Problem slstm(int64_t B, int64_t T, int64_t H, int64_t D) {
+  const auto inputs = [=](int64_t b, int64_t t) -> Tensors {
+    return {normal({b, t, H, 4, D}, torch::kBFloat16),
+            normal({H, D, 4, D}, torch::kFloat32) / double(D), normal({H, 4, D}, torch::kFloat32)};
+  };
+  const auto by = [](auto function) -> Op {
+    return [=](const Tensors& x) {
+      ops::Slstm in;
+      in.wx = x[0], in.R = x[1], in.bias = x[2];
+      return function(in).h;
+    };
+  };
+  return {"slstm",
+          cat(B, ",", T, ",", H, ",", D),
+          inputs(kLittleBatch, kLittleTime),
+          inputs(B, T),
+          by(ops::slstm),
+          by(ops::slstm_definition),
+          8.0 * double(B * T * H * D * D)};
+}
+
+Problem mlstm(int64_t B, int64_t T, int64_t H, int64_t D) {
+  const auto inputs = [=](int64_t b, int64_t t) -> Tensors {
+    const auto dtype = torch::kBFloat16;
+    return {normal({b, t, H, D}, dtype), normal({b, t, H, D}, dtype), normal({b, t, H, D}, dtype),
+            normal({b, t, H}, torch::kFloat32), normal({b, t, H}, torch::kFloat32) + 4};
+  };
+  const auto by = [](auto function) -> Op {
+    return [=](const Tensors& x) {
+      ops::Mlstm in;
+      in.q = x[0], in.k = x[1], in.v = x[2], in.i = x[3], in.f = x[4];
+      return function(in).h;
+    };
+  };
+  return {"mlstm",
+          cat(B, ",", T, ",", H, ",", D),
+          inputs(kLittleBatch, kLittleTime),
+          inputs(B, T),
+          by(ops::mlstm),
+          by(ops::mlstm_definition),
+          5.0 * double(B * T * H * D * D)};
+}
+
+std::vector<Problem> rows(int64_t n, int64_t D, torch::Dtype dtype) {
+  const std::string shape = cat(n, ",", D, dtype == torch::kFloat32 ? " fp32" : "");
+  const int64_t little = 300;
+  std::vector<Problem> out = {
+      {"rms_norm",
+       shape,
+       {normal({little, D}, dtype), normal({D}, torch::kFloat32)},
+       {normal({n, D}, dtype), normal({D}, torch::kFloat32)},
+       [](const Tensors& x) { return ops::rms_norm(x[0], x[1], 1e-6); },
+       [](const Tensors& x) { return ops::rms_norm_definition(x[0], x[1], 1e-6); },
+       4.0 * double(n * D)},
+      {"l2_norm",
+       shape,
+       {normal({little, D}, dtype)},
+       {normal({n, D}, dtype)},
+       [](const Tensors& x) { return ops::l2_norm(x[0], 1e-6); },
+       [](const Tensors& x) { return ops::l2_norm_definition(x[0], 1e-6); },
+       3.0 * double(n * D)},
+      {"swiglu",
+       shape,
+       {normal({little, D}, dtype), normal({little, D}, dtype)},
+       {normal({n, D}, dtype), normal({n, D}, dtype)},
+       [](const Tensors& x) { return ops::swiglu(x[0], x[1]); },
+       [](const Tensors& x) { return ops::swiglu_definition(x[0], x[1]); },
+       5.0 * double(n * D)}};
   for (const int64_t table : {8, 4096}) {
-    const Tensor index = torch::randint(table, {n}, on(torch::kInt64));
-    run("take", cat(shape, " of ", table), {normal({table, D}, dtype), index},
-        [](const Tensors& x) -> Tensors { return ops::take({x[0]}, x[1]); });
+    const auto index = [=](int64_t count) {
+      return torch::randint(table, {count}, on(torch::kInt64));
+    };
+    out.push_back({"take",
+                   cat(shape, " of ", table),
+                   {normal({table, D}, dtype), index(little)},
+                   {normal({table, D}, dtype), index(n)},
+                   [](const Tensors& x) { return ops::take({x[0]}, x[1])[0]; },
+                   [](const Tensors& x) { return x[0].index_select(0, x[1]); }});
   }
+  return out;
 }
 
 }  // namespace
@@ -161,20 +265,25 @@ void rows(int64_t n, int64_t D, torch::Dtype dtype) {
 
 int main() {
   using namespace lrnn::bench;
-  if (!at::globalContext().hasCUDA()) return std::puts("{\"skipped\": \"no GPU was found\"}"), 0;
+  if (!has_gpu()) return 0;
   torch::manual_seed(1);
-  scan(8, 2048, 4096, 16, false, false);
-  scan(8, 2048, 4096, 16, true, false);
-  scan(8, 2048, 4096, 16, true, true);
-  scan(256, 64, 256, 16, true, true);
-  diagonal(false, 8, 2048, 16, 64, 64);
-  diagonal(false, 8, 2048, 8, 128, 128);
-  diagonal(false, 256, 64, 4, 16, 32);
-  diagonal(true, 8, 2048, 16, 64, 64);
-  diagonal(true, 256, 64, 4, 32, 32);
-  lstms(8, 1024, 4, 64);
-  lstms(256, 64, 4, 32);
-  rows(65536, 1024, torch::kBFloat16);
-  rows(16384, 128, torch::kFloat32);
-  return 0;
+  const auto ceilings = Ceilings::measure();
+  print(ceilings.json());
+  bool good = true;
+  good &= run(scan(8, 2048, 4096, 16, false, false), ceilings);
+  good &= run(scan(8, 2048, 4096, 16, true, false), ceilings);
+  good &= run(scan(8, 2048, 4096, 16, true, true), ceilings);
+  good &= run(scan(256, 64, 256, 16, true, true), ceilings);
+  good &= run(attention(8, 2048, 16, 64, 64), ceilings);
+  good &= run(attention(8, 2048, 8, 128, 128), ceilings);
+  good &= run(attention(256, 64, 4, 16, 32), ceilings);
+  good &= run(rwkv7(8, 2048, 16, 64, 64), ceilings);
+  good &= run(rwkv7(256, 64, 4, 32, 32), ceilings);
+  good &= run(slstm(8, 1024, 4, 64), ceilings);
+  good &= run(slstm(256, 64, 4, 32), ceilings);
+  good &= run(mlstm(8, 1024, 4, 64), ceilings);
+  good &= run(mlstm(256, 64, 4, 32), ceilings);
+  for (const auto& p : rows(65536, 1024, torch::kBFloat16)) good &= run(p, ceilings);
+  for (const auto& p : rows(16384, 128, torch::kFloat32)) good &= run(p, ceilings);
+  return good ? 0 : 1;
 }

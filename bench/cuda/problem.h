@@ -1,17 +1,13 @@
 #pragma once
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "bench/cuda/timing.h"
 #include "ops/delta_product.h"
-#include "ops/torch.h"
 
-// Random problems on the GPU, what they return with all gradients, and how long that takes.
+// Random problems of the delta product on the GPU, what they return with all gradients, and what
+// that must cost.
 namespace lrnn::bench {
 
 using torch::Tensor;
@@ -59,49 +55,32 @@ inline double relative_error(const Tensor& got, const Tensor& want) {
   return (g - w).norm().item<double>() / (w.norm().item<double>() + 1e-30);
 }
 
-// Median milliseconds.
-template <class F> double time_of(F&& f, int repeats = 30) {
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin), cudaEventCreate(&end);
-  std::vector<float> all;
-  for (int i = 0; i < repeats + 5; ++i) {
-    cudaEventRecord(begin);
-    f();
-    cudaEventRecord(end);
-    cudaEventSynchronize(end);
-    float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    if (i >= 5) all.push_back(ms);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
-  return all[all.size() / 2];
+// Inputs and outputs once, the products of the chunk form with its 64 updates a chunk; for backward
+// its own inputs and outputs, and twice the products.
+inline Cost forward_cost(const Problem& p) {
+  const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
+  const double K = double(p.K), V = double(p.V), N = double(p.N), C = 64;
+  return {heads * (size * (1 + N) * (K + V) + 4 * (N + (p.gate ? 1 : 0))),
+          heads * (N * (4 * K * V + 2 * C * (K + V)) + 2 * K * V + 2 * C * (K + V))};
+}
+inline Cost both_cost(const Problem& p) {
+  const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
+  const double K = double(p.K), V = double(p.V), N = double(p.N);
+  Cost cost = forward_cost(p);
+  cost.bytes += heads * (size * (2 * K + V + 2 * N * (K + V)) + 8 * (N + (p.gate ? 1 : 0)));
+  return {cost.bytes, 3 * cost.flops};
 }
 
-// The same without the host: the work is recorded once and replayed.
-template <class F> double graph_time_of(F&& f, int repeats = 30) {
-  const auto stream = c10::cuda::getStreamFromPool();
-  const c10::cuda::CUDAStreamGuard guard(stream);
-  for (int i = 0; i < 3; ++i) f();
-  at::cuda::CUDAGraph graph;
-  graph.capture_begin();
-  f();
-  graph.capture_end();
-  cudaEvent_t begin, end;
-  cudaEventCreate(&begin), cudaEventCreate(&end);
-  std::vector<float> all;
-  for (int i = 0; i < repeats + 5; ++i) {
-    cudaEventRecord(begin, stream);
-    graph.replay();
-    cudaEventRecord(end, stream);
-    cudaEventSynchronize(end);
-    float ms = 0;
-    cudaEventElapsedTime(&ms, begin, end);
-    if (i >= 5) all.push_back(ms);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
-  return all[all.size() / 2];
+inline Json shape_of(const Problem& p) {
+  return {{"op", "delta_product"},
+          {"B", p.B},
+          {"T", p.T},
+          {"N", p.N},
+          {"H", p.H},
+          {"K", p.K},
+          {"V", p.V},
+          {"gate", p.gate},
+          {"dtype", p.dtype == torch::kBFloat16 ? "bf16" : "fp32"}};
 }
 
 }  // namespace lrnn::bench
