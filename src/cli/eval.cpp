@@ -1,29 +1,17 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <iostream>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/eval_measure.h"
 #include "cli/output.h"
-#include "experiments/by_length.h"
 #include "experiments/result.h"
-#include "experiments/run.h"
-#include "figures/line_chart.h"
 #include "figures/table.h"
 
 namespace lrnn::cli {
 namespace {
-
-using experiments::LengthBin;
-using lrnn::tasks::Score;
-using lrnn::tasks::Split;
-
-struct EvalArguments {
-  std::string run, lengths, precision, kernel;
-  int64_t samples = 0, seed = -1;
-  bool json = false;
-};
 
 Range parse_lengths(const std::string& text) {
   Range out;
@@ -36,45 +24,6 @@ Range parse_lengths(const std::string& text) {
   return out;
 }
 
-// What was measured: the whole, and the accuracy by length (or, for tasks with an answer at every
-// position, of all prefixes up to a position).
-struct Measured {
-  training::Evaluation whole;
-  std::vector<LengthBin> bins;
-  bool prefix = false;
-  Range length;  // of the sequences behind `whole`
-};
-
-Measured measure(experiments::Run& run, const EvalArguments& a, Range length) {
-  training::EvaluateOptions how;
-  how.seed = uint64_t(a.seed >= 0 ? a.seed : run.config.seed);
-  how.samples = a.samples;
-  how.precision = a.precision.empty() ? run.config.train.precision : a.precision;
-  how.kernel = a.kernel;
-  Measured out;
-  out.prefix = run.task->score() == Score::kPrefix;
-  // A prefix of a long sequence is as good as a short one.
-  if (out.prefix) length.lo = length.hi;
-  how.length = length;
-  out.length = length == Range{} ? run.task->length(Split::kEval) : length;
-  out.whole = training::evaluate(*run.model, *run.task, how);
-  if (out.prefix) return out.bins = experiments::prefix_bins(out.whole), out;
-
-  auto by_length = out.whole.by_length;
-  if (length == Range{}) {
-    // The lengths it was trained on belong into the picture too, though not into the number.
-    how.length = run.task->length(Split::kTrain);
-    for (const auto& [length, tally] : training::evaluate(*run.model, *run.task, how).by_length)
-      if (!out.whole.by_length.contains(length)) by_length[length] = tally;
-  }
-  out.bins = experiments::bins(by_length);
-  return out;
-}
-
-std::string label(const LengthBin& bin) {
-  return bin.lo == bin.hi ? std::to_string(bin.lo) : fmt::format("{}–{}", bin.lo, bin.hi);
-}
-
 figures::Table csv(const Measured& m) {
   figures::Table out({m.prefix ? "position" : "length_low",
                       m.prefix ? "position_high" : "length_high", "right", "count", "accuracy",
@@ -85,27 +34,6 @@ figures::Table csv(const Measured& m) {
              decimals(b.high, 6),
              decimals(experiments::scaled(b.tally.accuracy(), m.whole.chance), 6)});
   return out;
-}
-
-std::string chart(const experiments::Run& run, const Measured& m) {
-  const double chance = m.prefix ? 0 : m.whole.chance;
-  figures::Series series{
-      fmt::format("{}, {}", run.config.task.text("name"), run.config.model.mixer.text("name")), {}};
-  for (const auto& b : m.bins)
-    series.points.push_back(
-        {double(b.lo + b.hi) / 2, experiments::scaled(b.tally.accuracy(), chance),
-         experiments::scaled(b.low, chance), experiments::scaled(b.high, chance)});
-  const int64_t trained = run.task->length(Split::kTrain).hi;
-  const double first = m.bins.empty() ? 1 : double(std::max<int64_t>(m.bins.front().lo, 1));
-  const bool wide = !m.bins.empty() && double(m.bins.back().hi) / first > 400;
-  return draw(figures::LineChart{
-      .title = m.prefix ? "Sequences that are right up to a position" : "Accuracy by length",
-      .x_label = m.prefix ? "position" : "length of the sequence",
-      .y_label = m.prefix ? "share of sequences" : "scaled accuracy",
-      .series = {series},
-      .markers = {{double(trained), fmt::format("longest in training: {}", trained)}},
-      .y = {{0, 1}},
-      .log_x = wide});
 }
 
 Json to_json(const Measured& m) {
@@ -138,13 +66,20 @@ void print(const Measured& m) {
 }
 
 int evaluate_run(const EvalArguments& a, const std::string& device) {
-  const Range length = a.lengths.empty() ? Range{} : parse_lengths(a.lengths);
   auto run = experiments::open(a.run);
+  const std::string mixer = run.config.model.mixer.text("name");
+  check(a.kernels.empty() || mixer == "delta_product",
+        "--kernel chooses between kernels of delta_product, and this model's mixer is ", mixer);
   run.model->to(torch::Device(device));
-  const auto m = measure(run, a, length);
+  if (a.kernels.size() > 1) return compare_kernels(run, a);
+  training::EvaluateOptions how;
+  how.precision = a.precision.empty() ? run.config.train.precision : a.precision;
+  if (!a.kernels.empty()) how.kernel = a.kernels[0];
+  const auto m = measure(run, a, how);
   const std::string csv_file = a.run + "/eval/length.csv", figure = a.run + "/figures/length.svg";
   write_file(csv_file, csv(m).csv());
-  write_file(figure, chart(run, m));
+  write_file(figure,
+             chart(run, {{fmt::format("{}, {}", run.config.task.text("name"), mixer), &m}}));
   const auto& e = m.whole;
   if (a.json) {
     print_json({{"run", a.run},
@@ -170,8 +105,8 @@ int evaluate_run(const EvalArguments& a, const std::string& device) {
 Action eval(CLI::App& app) {
   auto a = std::make_shared<EvalArguments>();
   app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
-  app.add_option("--lengths", a->lengths,
-                 "LOW:HIGH (default: the task's own, and those of training)")
+  auto lengths = std::make_shared<std::string>();
+  app.add_option("--lengths", *lengths, "LOW:HIGH (default: the task's own, and those of training)")
       ->type_name("A:B");
   app.add_option("--samples", a->samples, "sequences (default: the task's own number)")
       ->check(CLI::PositiveNumber)
@@ -182,18 +117,26 @@ Action eval(CLI::App& app) {
   app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->type_name("NAME");
-  app.add_option("--kernel", a->kernel, "of delta_product with cuda: exact, accurate or fast")
+  app.add_option("--kernel", a->kernels,
+                 "of delta_product with cuda: exact, accurate or fast; several are compared")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"exact", "accurate", "fast"}))
-      ->type_name("NAME");
+      ->type_name("NAME,..");
   app.add_flag("--json", a->json, "one JSON object");
   const auto device = add_device(app);
   app.footer(
       "Writes RUN/eval/length.csv and RUN/figures/length.svg. Without options the numbers are "
       "those\n"
-      "of the end of training.\n\nExample:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096");
-  return [a, device] {
-    if (!a->kernel.empty() && *device == "cpu")
+      "of the end of training. Several kernels are compared on the same sequences: they read "
+      "bfloat16, "
+      "and\nthe recurrence in float32 stands beside them (RUN/eval/kernels.md, "
+      "RUN/figures/kernels.svg).\n\nExamples:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096\n"
+      "  lrnn eval runs/x --device cuda --kernel exact,accurate,fast");
+  return [a, lengths, device] {
+    if (!a->kernels.empty() && *device == "cpu")
       throw Error("--kernel chooses between GPU kernels", "add --device cuda, or leave it out");
+    if (!lengths->empty()) a->length = parse_lengths(*lengths);
     require_device(*device);
     return evaluate_run(*a, *device);
   };
