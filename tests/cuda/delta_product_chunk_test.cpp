@@ -36,8 +36,7 @@ const std::vector<Case> kChunkCases = {
 // of o, which is bfloat16 too.
 double limit_of(const std::string& name, const std::string& precision) {
   if (precision == "fast") return 2e-2;
-  if (name == "final state") return 2e-4;
-  return name == "dstate" ? 3e-3 : name == "dlog_gate" ? 2e-2 : 6e-3;
+  return name == "final state" ? 2e-4 : name == "dlog_gate" ? 6e-3 : 3e-3;
 }
 
 TEST_F(DeltaProductChunksOnGpu, EqualTheDefinition) {
@@ -89,21 +88,22 @@ TEST_F(DeltaProductChunksOnGpu, GatesThatForgetEverything) {
 
 // Reflections, beta = 2: where bfloat16 chunks are wrong by percents, the accurate mode is not.
 TEST_F(DeltaProductChunksOnGpu, AccurateAtBetaTwo) {
-  for (const int64_t K : {32, 128}) {
+  for (const auto& [K, V] : {std::pair<int64_t, int64_t>{48, 48}, {64, 128}, {128, 128}}) {
     auto in =
-        make_inputs({.B = 1, .T = 512, .N = 1, .H = 4, .K = K, .V = K, .dtype = torch::kBFloat16});
+        make_inputs({.B = 1, .T = 512, .N = 1, .H = 4, .K = K, .V = V, .dtype = torch::kBFloat16});
     in.beta = torch::full({1, 512, 1, 4}, 2.f);
     const Tensor one = in.k.slice(1, 0, 1).to(torch::kFloat32);
     const Tensor near = one + 0.01 * in.k.to(torch::kFloat32);
     in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
     in.precision = "accurate";
-    torch::NoGradGuard no_grad;
-    const auto got = on_gpu(in);
     auto exact = in;
     exact.precision = "exact";
-    EXPECT_CLOSE_TO("state", got.state, ops::delta_product(in_double(exact)).state, 2e-3);
-    EXPECT_CLOSE_TO("exact state", on_gpu(exact).state, ops::delta_product(in_double(exact)).state,
-                    1e-5);
+    // Both kernels round the same gradient of o, and each its results, to bfloat16.
+    expect_all_close(everything(in, on_gpu), everything(exact, on_gpu), 3e-3);
+    torch::NoGradGuard no_grad;
+    const Tensor want = ops::delta_product(in_double(exact)).state;
+    EXPECT_CLOSE_TO("state", on_gpu(in).state, want, 5e-4);
+    EXPECT_CLOSE_TO("exact state", on_gpu(exact).state, want, 1e-5);
   }
 }
 

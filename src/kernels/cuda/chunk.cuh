@@ -25,9 +25,15 @@ struct Queries {
   }
 };
 
+// How many of the two parts that rounding left of T the sweeps on mma.sync multiply: keys of more
+// than 128 channels leave no room for the second.
+__host__ __device__ constexpr int rests_of_T(int KT) { return KT > 128 ? 1 : 2; }
+
 // Per chunk and head, in vectors [kVectorCount][64]: beta, decay up to i, decay after i, scale x
 // decay, the gate that applies at i.
 enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };
+// beta = 0 would lose the error e = D / beta that the gradient of beta needs.
+constexpr float kSmallestBeta = 0x1p-60f;
 
 // kCount copies of 16 bytes, kTo bytes apart in shared memory and `stride` values in memory; zeros
 // from number `inside` on.
@@ -100,6 +106,23 @@ __device__ __forceinline__ float2 neighbours(float left, float right) {
   const bool odd = threadIdx.x & 4;
   const float other = __shfl_xor_sync(0xffffffffu, odd ? left : right, 4);
   return odd ? make_float2(other, right) : make_float2(left, other);
+}
+
+// Rows g and g+8 of C tiles to [V,K] in bfloat16; `at` is where this lane's first value goes.
+template <bool kSplit, int kTiles>
+__device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_t* to,
+                                            uint16_t* to_rest, int64_t at, int64_t K) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (t * 8 >= K) continue;
+      const float x = S[t][2 * half], y = S[t][2 * half + 1];
+      const uint32_t packed = pack(x, y);
+      *reinterpret_cast<uint32_t*>(to + at + half * 8 * K + t * 8) = packed;
+      if constexpr (kSplit)
+        *reinterpret_cast<uint32_t*>(to_rest + at + half * 8 * K + t * 8) = rest(x, y, packed);
+    }
 }
 
 // decay[m][i], for i <= m: the product of the gates after i up to m. Products, not differences of

@@ -12,12 +12,17 @@
 // them for all chunks at once, the sweeps follow the state from chunk to chunk.
 namespace lrnn::kernels::cuda {
 
-// Room to work in. `split`: T and P also as what rounding to bfloat16 left over.
+// Room to work in. `split`: T and P also as what rounding to bfloat16 left over, and so is all that
+// the gradients read, because their sums over a chunk cancel where keys are alike. T is rounded
+// twice: its rows have the largest sums of terms that cancel.
 struct ChunkWork {
-  uint16_t *T = nullptr, *T_rest = nullptr;  // [slots,H,64,64]
+  uint16_t *T = nullptr, *T_rest = nullptr;  // [slots,H,64,64], [slots,H,2,64,64]
   uint16_t *P = nullptr, *P_rest = nullptr;  // [slots,H,rows,64]
   float* vectors = nullptr;                  // [slots,H,5,64]
-  int rows = 0;                              // of P: 64 for N = 1, else 32
+  // From forward, if anything is kept, and from the backward sweep.
+  uint16_t *states_rest = nullptr, *error_rest = nullptr;  // as states and error
+  uint16_t *dstates_rest = nullptr, *dv_rest = nullptr;    // as dstates and error
+  int rows = 0;                                            // of P: 64 for N = 1, else 32
   bool split = false;
 };
 
@@ -44,6 +49,7 @@ void chunk_forward(const DeltaProductForward& p, const ChunkWork& w, const Segme
 // The same sweeps on Hopper's own instructions, for K in (32,128] and V a multiple of 64;
 // chunk_forward and chunk_reverse call them where they fit and this chip has them.
 bool hopper_fits(const DeltaProductInputs& p);
+void hopper_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream);
 void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                     void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,

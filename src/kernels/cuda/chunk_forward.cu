@@ -16,7 +16,7 @@ template <int KT> struct Layout {  // of one stage in shared memory, in bytes
     v = q + rows * row_bytes(KT);
     T = v + kChunk * row_bytes(columns);
     T_rest = T + kChunk * row_bytes(kChunk);
-    P = T_rest + (split ? kChunk * row_bytes(kChunk) : 0);
+    P = T_rest + (split ? rests_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
     P_rest = P + rows * row_bytes(kChunk);
     vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
     bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
@@ -50,7 +50,9 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     fetch_rows(stage + layout.v, v_rows + first * p.v.step, p.v.step, kChunk, count, columns,
                int(p.V - v_tile));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
-    if (kSplit) fetch_square(stage + layout.T_rest, w.T_rest + at * kChunk * kChunk, kChunk);
+    if (kSplit)
+      fetch_square(stage + layout.T_rest, w.T_rest + at * 2 * kChunk * kChunk,
+                   rests_of_T(KT) * kChunk);
     if (p.q.data) {
       const Queries queries(p, first, count);
       fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
@@ -87,16 +89,9 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const int64_t first = int64_t(chunk) * kChunk;
     const int count = int(min(int64_t(kChunk), steps - first));
 
-    if (p.states) {
-      uint16_t* const to = static_cast<uint16_t*>(p.states) +
-                           (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-        if (t * 8 < p.K && v0 < p.V) {
-          *reinterpret_cast<uint32_t*>(to + t * 8) = pack(S[t][0], S[t][1]);
-          *reinterpret_cast<uint32_t*>(to + 8 * p.K + t * 8) = pack(S[t][2], S[t][3]);
-        }
-    }
+    if (p.states && v0 < p.V)
+      store_state<kSplit>(S, static_cast<uint16_t*>(p.states), w.states_rest,
+                          (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
 
     // R = beta (v - a K S), then D = T R.
     float D[8][4];
@@ -154,6 +149,13 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           ldmatrix(b, stage + layout.T_rest + at);
           mma(D[2 * n], R[k], b[0], b[1]);
           mma(D[2 * n + 1], R[k], b[2], b[3]);
+          mma(D[2 * n], R_rest[k], b[0], b[1]);
+          mma(D[2 * n + 1], R_rest[k], b[2], b[3]);
+        }
+        if constexpr (kSplit && rests_of_T(KT) == 2) {
+          ldmatrix(b, stage + layout.T_rest + kChunk * row_bytes(kChunk) + at);
+          mma(D[2 * n], R[k], b[0], b[1]);
+          mma(D[2 * n + 1], R[k], b[2], b[3]);
         }
       }
     }
@@ -169,8 +171,10 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           const float2 e = neighbours(D[t][2 * half], D[t][2 * half + 1]);
           if (i >= count) continue;
           const int64_t at = to + i * p.V + half * 8;
-          *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(p.error) + at) =
-              pack(by * e.x, by * e.y);
+          const uint32_t packed = pack(by * e.x, by * e.y);
+          *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(p.error) + at) = packed;
+          if constexpr (kSplit)
+            *reinterpret_cast<uint32_t*>(w.error_rest + at) = rest(by * e.x, by * e.y, packed);
         }
       }
     }

@@ -10,28 +10,34 @@
 //   dlog a_i = <G, S_end> + sum_{m >= i} (q_m.dq_m + k_m.er_m - k_m.src_m)
 //
 // A block of 4 kGroups warps takes one chunk of one head: four groups of 16 rows times kGroups
-// groups of columns. It walks the value channels in tiles, the next one on its way.
+// groups of columns. It walks the value channels in tiles, the next one on its way. `kSplit`
+// multiplies what rounding to bfloat16 left of all these too.
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kMostColumns = 64;  // value channels in a tile
+constexpr int most_columns(bool split) { return split ? 32 : 64; }  // value channels in a tile
 using Decay = float[kChunk][kChunk + 1];
 
-template <int KC> struct Layout {  // bytes in shared memory
-  int k = 0, q, X, E, vectors, slopes, decay, stages, d_o = 0, dv, e, S, G, stage;
+// Bytes in shared memory. In split mode the rest of a matrix follows it.
+template <int KC, bool kSplit> struct Layout {
+  int k = 0, q, X, X_bytes, E, vectors, slopes, decay, stages, d_o = 0, dv, e, S, G, stage;
+  int values, state;  // bytes of a tile of values and of a state
   __host__ __device__ Layout(int rows, int columns, bool gate) {
+    constexpr int kParts = kSplit ? 2 : 1;
     q = k + kChunk * row_bytes(KC);
     X = q + rows * row_bytes(KC);
-    E = X + rows * row_bytes(kChunk);
-    vectors = E + kChunk * row_bytes(kChunk);
+    X_bytes = rows * row_bytes(kChunk);
+    E = X + kParts * X_bytes;
+    vectors = E + kParts * kChunk * row_bytes(kChunk);
     slopes = vectors + kVectorCount * kChunk * int(sizeof(float));
     decay = slopes + (gate ? 9 * kChunk * int(sizeof(float)) : 0);
     stages = decay + (gate ? int(sizeof(Decay)) : 0);
+    values = kChunk * row_bytes(columns), state = columns * row_bytes(KC);
     dv = d_o + rows * row_bytes(columns);
-    e = dv + kChunk * row_bytes(columns);
-    S = e + kChunk * row_bytes(columns);
-    G = S + columns * row_bytes(KC);
-    stage = G + columns * row_bytes(KC);
+    e = dv + kParts * values;
+    S = e + kParts * values;
+    G = S + kParts * state;
+    stage = G + kParts * state;
   }
   __host__ __device__ int bytes(int tiles) const { return stages + (tiles > 1 ? 2 : 1) * stage; }
 };
@@ -56,13 +62,13 @@ __device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper,
     acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
 }
 
-template <int KC, int kGroups>
+template <int KC, int kGroups, bool kSplit>
 __global__ void __launch_bounds__(kGroups * 128, 1)
     sum_gradients(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, int columns) {
   extern __shared__ __align__(16) unsigned char memory[];
   constexpr int kOwn = KC / kGroups, kTiles = kOwn / 8;                   // key channels of a warp
   constexpr int kAcross = kChunk / (kGroups / 2), kXTiles = kAcross / 8;  // its columns of X or E
-  const Layout<KC> layout(w.rows, columns, p.log_gate);
+  const Layout<KC, kSplit> layout(w.rows, columns, p.log_gate);
   const uint32_t base = shared_address(memory);
   const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
   const Slot at = slot_of(p, slot, kChunk);
@@ -84,8 +90,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
       static_cast<const uint16_t*>(p.k.data) + row_at(p.k, b, span.t0, 0, h) + at.first * p.k.step;
   const uint16_t* const dv_rows = static_cast<const uint16_t*>(p.dv.data) +
                                   row_at(p.dv, b, span.t0, 0, h) + at.first * p.dv.step;
-  const uint16_t* const e_rows = static_cast<const uint16_t*>(p.error) +
-                                 (((b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V;
+  const int64_t error_at = (((b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V;
   const auto fetch = [&](int tile, int64_t k0) {
     const uint32_t to = base + layout.stages + (tile & 1) * layout.stage;
     const int v0 = tile * columns, width = int(p.V) - v0, keys = int(p.K - k0);
@@ -95,12 +100,21 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
                      row_at(p.d_o, b, span.t0 + queries.token, 0, h) + v0,
                  p.d_o.token, w.rows, queries.rows, columns, width);
     fetch_rows(to + layout.dv, dv_rows + v0, p.dv.step, kChunk, at.count, columns, width);
-    fetch_rows(to + layout.e, e_rows + v0, p.V, kChunk, at.count, columns, width);
-    fetch_rows<KC>(to + layout.S,
-                   static_cast<const uint16_t*>(p.states) + (head * p.V + v0) * p.K + k0, p.K,
-                   columns, width, keys);
-    fetch_rows<KC>(to + layout.G, dstates + (head * p.V + v0) * p.K + k0, p.K, columns, width,
-                   keys);
+    const auto fetch_errors = [&](int place, const uint16_t* from) {
+      fetch_rows(to + place, from + error_at + v0, p.V, kChunk, at.count, columns, width);
+    };
+    const auto fetch_state = [&](int place, const uint16_t* from) {
+      fetch_rows<KC>(to + place, from + (head * p.V + v0) * p.K + k0, p.K, columns, width, keys);
+    };
+    fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
+    fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
+    fetch_state(layout.G, dstates);
+    if constexpr (kSplit) {
+      fetch_errors(layout.dv + layout.values, w.dv_rest);
+      fetch_errors(layout.e + layout.values, w.error_rest);
+      fetch_state(layout.S + layout.state, w.states_rest);
+      fetch_state(layout.G + layout.state, w.dstates_rest);
+    }
   };
 
   fetch_vectors(base + layout.vectors, w.vectors + head * kVectorCount * kChunk);
@@ -125,20 +139,31 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
       const uint32_t stage = base + layout.stages + (tile & 1) * layout.stage;
       const uint32_t rows_at = lane_transposed(v_step) + row0 * v_step;
       for (int v = 0; v < columns; v += 16) {
-        uint32_t d_o[4] = {}, dv[4], e[4], t[4];
+        uint32_t d_o[4] = {}, dv[4], e[4], dv_rest[4], e_rest[4], t[4];
         if (has_row) ldmatrix(d_o, stage + layout.d_o + rows_at + v * 2);
         ldmatrix(dv, stage + layout.dv + rows_at + v * 2);
         ldmatrix(e, stage + layout.e + rows_at + v * 2);
+        if constexpr (kSplit) {
+          ldmatrix(dv_rest, stage + layout.dv + layout.values + rows_at + v * 2);
+          ldmatrix(e_rest, stage + layout.e + layout.values + rows_at + v * 2);
+        }
         uint32_t left[4];
 #pragma unroll
         for (int u = 0; u < 4; ++u) left[u] = is_E ? dv[u] : d_o[u];
         if (k0 == 0 && (is_E || has_row))
 #pragma unroll
           for (int n = 0; n < kXTiles / 2; ++n) {
-            ldmatrix(t,
-                     stage + layout.e + lane_direct(v_step) + (across + n * 16) * v_step + v * 2);
+            const uint32_t from =
+                stage + layout.e + lane_direct(v_step) + (across + n * 16) * v_step + v * 2;
+            ldmatrix(t, from);
             mma(x[2 * n], left, t[0], t[1]);
             mma(x[2 * n + 1], left, t[2], t[3]);
+            if constexpr (kSplit) {
+              if (is_E) mma(x[2 * n], dv_rest, t[0], t[1]), mma(x[2 * n + 1], dv_rest, t[2], t[3]);
+              ldmatrix(t, from + layout.values);
+              mma(x[2 * n], left, t[0], t[1]);
+              mma(x[2 * n + 1], left, t[2], t[3]);
+            }
           }
         const uint32_t state_at = lane_transposed(k_step) + v * k_step + own * 2;
 #pragma unroll
@@ -146,8 +171,19 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
           ldmatrix_transposed(t, stage + layout.S + state_at + n * 32);
           if (has_row) mma(dq[2 * n], d_o, t[0], t[1]), mma(dq[2 * n + 1], d_o, t[2], t[3]);
           mma(er[2 * n], dv, t[0], t[1]), mma(er[2 * n + 1], dv, t[2], t[3]);
+          if constexpr (kSplit) {
+            mma(er[2 * n], dv_rest, t[0], t[1]), mma(er[2 * n + 1], dv_rest, t[2], t[3]);
+            ldmatrix_transposed(t, stage + layout.S + layout.state + state_at + n * 32);
+            if (has_row) mma(dq[2 * n], d_o, t[0], t[1]), mma(dq[2 * n + 1], d_o, t[2], t[3]);
+            mma(er[2 * n], dv, t[0], t[1]), mma(er[2 * n + 1], dv, t[2], t[3]);
+          }
           ldmatrix_transposed(t, stage + layout.G + state_at + n * 32);
           mma(src[2 * n], e, t[0], t[1]), mma(src[2 * n + 1], e, t[2], t[3]);
+          if constexpr (kSplit) {
+            mma(src[2 * n], e_rest, t[0], t[1]), mma(src[2 * n + 1], e_rest, t[2], t[3]);
+            ldmatrix_transposed(t, stage + layout.G + layout.state + state_at + n * 32);
+            mma(src[2 * n], e, t[0], t[1]), mma(src[2 * n + 1], e, t[2], t[3]);
+          }
         }
       }
       if (p.dlog_gate) {  // <G, S>, each thread its share
@@ -155,9 +191,14 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
         float sum = 0;
         for (int i = threadIdx.x; i < columns * KC / 2; i += kGroups * 128) {
           const int at_row = i / (KC / 2) * k_step + i % (KC / 2) * 4;
-          const uint32_t a = *reinterpret_cast<const uint32_t*>(here + layout.S + at_row),
-                         z = *reinterpret_cast<const uint32_t*>(here + layout.G + at_row);
-          sum += low_of(a) * low_of(z) + high_of(a) * high_of(z);
+          const auto add = [&](int S_at, int G_at) {
+            const uint32_t a = *reinterpret_cast<const uint32_t*>(here + S_at + at_row),
+                           z = *reinterpret_cast<const uint32_t*>(here + G_at + at_row);
+            sum += low_of(a) * low_of(z) + high_of(a) * high_of(z);
+          };
+          add(layout.S, layout.G);
+          if constexpr (kSplit)
+            add(layout.S + layout.state, layout.G), add(layout.S, layout.G + layout.state);
         }
         at_end += vectors[kBefore * kChunk + kChunk - 1] * sum;
       }
@@ -189,9 +230,13 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
                          : 0.f;
             }
           }
-          unsigned char* const to = memory + (is_E ? layout.E : layout.X);
-          if (is_E || has_row)
-            *reinterpret_cast<uint32_t*>(to + i * c_step + j * 2) = pack(y[0], y[1]);
+          unsigned char* const to = memory + (is_E ? layout.E : layout.X) + i * c_step + j * 2;
+          if (!is_E && !has_row) continue;
+          const uint32_t packed = pack(y[0], y[1]);
+          *reinterpret_cast<uint32_t*>(to) = packed;
+          if constexpr (kSplit)
+            *reinterpret_cast<uint32_t*>(to + (is_E ? kChunk * c_step : layout.X_bytes)) =
+                rest(y[0], y[1], packed);
         }
     }
     __syncthreads();
@@ -209,26 +254,31 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
     }
     const uint32_t tile_at = lane_transposed(k_step) + own * 2;
 #pragma unroll
-    for (int j = 0; j < kChunk; j += 16) {
-      uint32_t X[4] = {}, E[4], Et[4], t[4];
-      if (has_row) ldmatrix(X, base + layout.X + lane_transposed(c_step) + row0 * c_step + j * 2);
-      ldmatrix(E, base + layout.E + lane_transposed(c_step) + row0 * c_step + j * 2);
-      ldmatrix_transposed(Et, base + layout.E + lane_direct(c_step) + j * c_step + row0 * 2);
+    for (int part = 0; part < (kSplit ? 2 : 1); ++part) {
+      const uint32_t X_at = base + layout.X + part * layout.X_bytes,
+                     E_at = base + layout.E + part * kChunk * c_step;
 #pragma unroll
-      for (int n = 0; n < kTiles / 2; ++n) {
-        ldmatrix_transposed(t, base + layout.k + tile_at + j * k_step + n * 32);
-        if (has_row) mma(dq[2 * n], X, t[0], t[1]), mma(dq[2 * n + 1], X, t[2], t[3]);
-        if (j <= row0) mma(er[2 * n], E, t[0], t[1]), mma(er[2 * n + 1], E, t[2], t[3]);
-        if (j >= row0) mma(src[2 * n], Et, t[0], t[1]), mma(src[2 * n + 1], Et, t[2], t[3]);
+      for (int j = 0; j < kChunk; j += 16) {
+        uint32_t X[4] = {}, E[4], Et[4], t[4];
+        if (has_row) ldmatrix(X, X_at + lane_transposed(c_step) + row0 * c_step + j * 2);
+        ldmatrix(E, E_at + lane_transposed(c_step) + row0 * c_step + j * 2);
+        ldmatrix_transposed(Et, E_at + lane_direct(c_step) + j * c_step + row0 * 2);
+#pragma unroll
+        for (int n = 0; n < kTiles / 2; ++n) {
+          ldmatrix_transposed(t, base + layout.k + tile_at + j * k_step + n * 32);
+          if (has_row) mma(dq[2 * n], X, t[0], t[1]), mma(dq[2 * n + 1], X, t[2], t[3]);
+          if (j <= row0) mma(er[2 * n], E, t[0], t[1]), mma(er[2 * n + 1], E, t[2], t[3]);
+          if (j >= row0) mma(src[2 * n], Et, t[0], t[1]), mma(src[2 * n + 1], Et, t[2], t[3]);
+        }
       }
-    }
-    for (int r = 0; r < queries.rows; r += 16) {
-      uint32_t Xt[4], t[4];
-      ldmatrix_transposed(Xt, base + layout.X + lane_direct(c_step) + r * c_step + row0 * 2);
+      for (int r = 0; r < queries.rows; r += 16) {
+        uint32_t Xt[4], t[4];
+        ldmatrix_transposed(Xt, X_at + lane_direct(c_step) + r * c_step + row0 * 2);
 #pragma unroll
-      for (int n = 0; n < kTiles / 2; ++n) {
-        ldmatrix_transposed(t, base + layout.q + tile_at + r * k_step + n * 32);
-        mma(src[2 * n], Xt, t[0], t[1]), mma(src[2 * n + 1], Xt, t[2], t[3]);
+        for (int n = 0; n < kTiles / 2; ++n) {
+          ldmatrix_transposed(t, base + layout.q + tile_at + r * k_step + n * 32);
+          mma(src[2 * n], Xt, t[0], t[1]), mma(src[2 * n + 1], Xt, t[2], t[3]);
+        }
       }
     }
 
@@ -287,17 +337,24 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
   });
 }
 
+template <int KC, int kGroups, bool kSplit>
+void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+                      cudaStream_t stream) {
+  constexpr int kMost = most_columns(kSplit);
+  const int columns = int(p.V < kMost ? p.V : kMost);
+  const int tiles = int((p.V + columns - 1) / columns);
+  const int bytes = Layout<KC, kSplit>(w.rows, columns, p.log_gate).bytes(tiles);
+  auto* kernel = sum_gradients<KC, kGroups, kSplit>;
+  allow_shared(kernel, bytes);
+  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kGroups * 128, bytes, stream>>>(p, w, dstates,
+                                                                                   columns);
+  check_launch("delta_product");
+}
 template <int KC, int kGroups>
 void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                       cudaStream_t stream) {
-  const int columns = int(p.V < kMostColumns ? p.V : kMostColumns);
-  const int tiles = int((p.V + columns - 1) / columns);
-  const int bytes = Layout<KC>(w.rows, columns, p.log_gate).bytes(tiles);
-  allow_shared(sum_gradients<KC, kGroups>, bytes);
-  sum_gradients<KC, kGroups>
-      <<<unsigned(chunk_slots(p, kChunk) * p.H), kGroups * 128, bytes, stream>>>(p, w, dstates,
-                                                                                 columns);
-  check_launch("delta_product");
+  w.split ? launch_gradients<KC, kGroups, true>(p, w, dstates, stream)
+          : launch_gradients<KC, kGroups, false>(p, w, dstates, stream);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ template <int KT> struct Layout {  // of one stage in shared memory, in bytes
     d_o = q + rows * row_bytes(KT);
     T = d_o + rows * row_bytes(columns);
     T_rest = T + kChunk * row_bytes(kChunk);
-    P = T_rest + (split ? kChunk * row_bytes(kChunk) : 0);
+    P = T_rest + (split ? rests_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
     P_rest = P + rows * row_bytes(kChunk);
     vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
     bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
@@ -49,7 +49,9 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const uint32_t stage = shared_address(memory) + (chunk & 1) * layout.bytes;
     fetch_rows<KT>(stage + layout.k, k_rows + first * p.k.step, p.k.step, kChunk, count, int(p.K));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
-    if (kSplit) fetch_square(stage + layout.T_rest, w.T_rest + at * kChunk * kChunk, kChunk);
+    if (kSplit)
+      fetch_square(stage + layout.T_rest, w.T_rest + at * 2 * kChunk * kChunk,
+                   rests_of_T(KT) * kChunk);
     if (p.q.data) {
       const Queries queries(p, first, count);
       fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
@@ -91,13 +93,9 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const Queries queries(p, first, count);
     const uint32_t do_at = stage + layout.d_o + lane_direct(row_bytes(columns)) + own * 2;
 
-    uint16_t* const to = dstates + (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c;
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-      if (t * 8 < p.K && v0 < p.V) {
-        *reinterpret_cast<uint32_t*>(to + t * 8) = pack(G[t][0], G[t][1]);
-        *reinterpret_cast<uint32_t*>(to + 8 * p.K + t * 8) = pack(G[t][2], G[t][3]);
-      }
+    if (v0 < p.V)
+      store_state<kSplit>(G, dstates, w.dstates_rest,
+                          (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
 
     float dD[8][4] = {};
 #pragma unroll
@@ -183,12 +181,21 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           ldmatrix_transposed(b, stage + layout.T_rest + at);
           mma(Y[2 * n], a, b[0], b[1]);
           mma(Y[2 * n + 1], a, b[2], b[3]);
+          mma(Y[2 * n], a_rest, b[0], b[1]);
+          mma(Y[2 * n + 1], a_rest, b[2], b[3]);
+        }
+        if constexpr (kSplit && rests_of_T(KT) == 2) {
+          ldmatrix_transposed(b, stage + layout.T_rest + kChunk * row_bytes(kChunk) + at);
+          mma(Y[2 * n], a, b[0], b[1]);
+          mma(Y[2 * n + 1], a, b[2], b[3]);
         }
       }
     }
 
     uint16_t* const dv = static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
                          first * p.dv.step + v0 + (g & ~1);
+    uint16_t* const dv_rest =
+        w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 + (g & ~1);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const float2 beta =
@@ -197,8 +204,13 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       const float2 upper = neighbours(Y[t][0], Y[t][1]), lower = neighbours(Y[t][2], Y[t][3]);
       const int i = t * 8 + 2 * c + (g & 1);
       if (i < count && v0 < p.V) {
-        *reinterpret_cast<uint32_t*>(dv + i * p.dv.step) = pack(upper.x, upper.y);
-        *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + 8) = pack(lower.x, lower.y);
+        const uint32_t x = pack(upper.x, upper.y), y = pack(lower.x, lower.y);
+        *reinterpret_cast<uint32_t*>(dv + i * p.dv.step) = x;
+        *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + 8) = y;
+        if constexpr (kSplit) {
+          *reinterpret_cast<uint32_t*>(dv_rest + i * p.V) = rest(upper.x, upper.y, x);
+          *reinterpret_cast<uint32_t*>(dv_rest + i * p.V + 8) = rest(lower.x, lower.y, y);
+        }
       }
       const float2 before =
           *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + t * 8 + 2 * c);

@@ -224,16 +224,16 @@ __device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint1
   if (lane < 16) send(to + lane * K, room + lane * row_bytes(KT), int(K) * 2);
 }
 
-// Columns of C tiles as rows of bfloat16 in this warp's 16 columns of a tile [8 kTiles, 64].
-template <int kTiles>
+// Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's
+// 16 columns of a tile [8 kTiles, 64].
+template <bool kRest, int kTiles>
 __device__ __forceinline__ void put_columns(const float (&x)[kTiles][4], uint32_t tile) {
   const uint32_t at = tile + lane_direct(row_bytes(64)) + threadIdx.x / 32 % 4 * 32;
 #pragma unroll
   for (int n = 0; n < kTiles / 2; ++n) {
-    const uint32_t r[4] = {pack(x[2 * n][0], x[2 * n][1]), pack(x[2 * n][2], x[2 * n][3]),
-                           pack(x[2 * n + 1][0], x[2 * n + 1][1]),
-                           pack(x[2 * n + 1][2], x[2 * n + 1][3])};
-    stmatrix_transposed(at + n * 16 * row_bytes(64), r);
+    uint32_t r[4], left_over[4];
+    as_operand<kRest>(r, left_over, x[2 * n], x[2 * n + 1]);
+    stmatrix_transposed(at + n * 16 * row_bytes(64), kRest ? left_over : r);
   }
 }
 // Row i < rows of that tile to `to` + i step, one thread a row; `i` is this thread's.

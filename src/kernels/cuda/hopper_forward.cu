@@ -9,7 +9,7 @@ namespace {
 
 template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
   static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? kTileBytes : 0),
+                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
                        P_rest = P + kRows * 128, v = P_rest + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return v + kChunk * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         fetch_rows_by<64, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
       fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
       if (kSplit)
-        fetch_tile<kChunk, kFetchers>(rank, stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
+        fetch_tile<2 * kChunk, kFetchers>(rank, stage + L::T_rest,
+                                          w.T_rest + at * 2 * kChunk * kChunk);
       if (!kMap && p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
@@ -140,9 +141,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         send_wait<1>();
         __syncwarp();
       }
-      send_state(a,
-                 static_cast<uint16_t*>(p.states) + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K,
-                 p.K, state_room);
+      const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
+      send_state(a, static_cast<uint16_t*>(p.states) + to, p.K, state_room);
+      if constexpr (kSplit) {
+        send_commit();
+        send_wait<0>();
+        __syncwarp();
+        send_state(a_rest, w.states_rest + to, p.K, state_room);
+      }
     }
     send_commit();
     wgmma::wait<kSplit ? 0 : 1>();  // the registers of split operands are needed again
@@ -174,6 +180,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     if constexpr (kSplit) {
       times_rows<false, kTileBytes>(D, r_rest, stage + L::T);
       times_rows<false, kTileBytes>(D, r, stage + L::T_rest);
+      times_rows<false, kTileBytes>(D, r_rest, stage + L::T_rest);
+      times_rows<false, kTileBytes>(D, r, stage + L::T_rest + kTileBytes);
     }
     wgmma::commit();
     if constexpr (kGate) {
@@ -228,12 +236,12 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           const float x = reciprocal(beta.x), y = reciprocal(beta.y);
           D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
         }
-        put_columns(D, out + L::kResult);
+        put_columns<false>(D, out + L::kResult);
       }
       wgmma::wait<1>();
       wgmma::hold(O);
       const int row = threadIdx.x % 128;
-      if (p.q.data) put_columns(O, out);
+      if (p.q.data) put_columns<false>(O, out);
       wgmma::publish();
       meet_group();
       if (p.q.data) {
@@ -242,10 +250,20 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                       row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
                   p.o.token, out, row, queries.rows);
       }
-      if (p.error)
-        send_rows(static_cast<uint16_t*>(p.error) +
-                      (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
-                  p.V, out + L::kResult, row - 64, count);
+      if (p.error) {
+        const int64_t to =
+            (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64;
+        send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, row - 64, count);
+        if constexpr (kSplit) {  // the rest follows through the same tile
+          send_commit();
+          send_wait<0>();
+          meet_group();
+          put_columns<true>(D, out + L::kResult);
+          wgmma::publish();
+          meet_group();
+          send_rows(w.error_rest + to, p.V, out + L::kResult, row - 64, count);
+        }
+      }
       send_commit();
     }
     wgmma::wait<0>();

@@ -23,21 +23,25 @@ __device__ __forceinline__ void mask(float& x, float& y, float2 beta, float by, 
   y = j + 1 <= last ? by * beta.y * y : 0.f;
 }
 
-// A matrix [64,64] in C tiles to a swizzled tile, and as left operands.
+// A matrix [64,64] in C tiles to a swizzled tile (and its rest to the next), and as left operands.
+template <bool kSplit>
 __device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4],
-                                      unsigned char* tile, int i0) {
-  uint32_t unused[4][4];
-  as_operands<false>(a, unused, x);
+                                      uint32_t (&a_rest)[4][4], unsigned char* tile, int i0) {
+  as_operands<kSplit>(a, a_rest, x);
 #pragma unroll
   for (int t = 0; t < 8; ++t)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<uint32_t*>(tile + place_of(i0 + half * 8, t)) = a[t / 2][t % 2 * 2 + half];
+    for (int half = 0; half < 2; ++half) {
+      auto* const to = reinterpret_cast<uint32_t*>(tile + place_of(i0 + half * 8, t));
+      *to = a[t / 2][t % 2 * 2 + half];
+      if constexpr (kSplit) to[kTileBytes / 4] = a_rest[t / 2][t % 2 * 2 + half];
+    }
   wgmma::publish();
 }
 
 // The gate's gradient from slopes: 64 of micro-steps, 64 of queries, then one end sum per warp.
-template <int KT, int VT> __device__ __forceinline__ void make_gate(const Chunk<KT, VT>& z) {
+template <int KT, int VT, bool kSplit, bool kOne>
+__device__ __forceinline__ void make_gate(const Chunk<KT, VT, kSplit, kOne>& z) {
   const float* const slopes = z.slopes();
   float after = 0;
 #pragma unroll
@@ -49,18 +53,19 @@ template <int KT, int VT> __device__ __forceinline__ void make_gate(const Chunk<
 }
 
 // `meanwhile` runs on the first warp while the first products do.
-template <int KT, int VT, class Next, class Meanwhile>
-__device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next,
-                                        Meanwhile&& meanwhile) {
+template <int KT, int VT, bool kSplit, bool kOne, class Next, class Meanwhile>
+__device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne>& z, const ChunkWork& w,
+                                        Next&& next, Meanwhile&& meanwhile) {
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, c = lane % 4, i0 = threadIdx.x / 32 * 16 + lane / 4;
   float X[8][4], dq[KT / 8][4], at_end = 0;
-  clear(X), clear(dq);
+  if constexpr (!kOne) clear(X), clear(dq);
   bool first = true;
   z.each_tile(
+      w,
       [&] {
-        over_values(X, z.base + z.layout.d_o, z.base + z.layout.e, VT);
-        over_state(dq, z.base + z.layout.d_o, z.base + z.layout.S, VT);
+        z.template values_values<false>(X, z.layout.d_o, z.layout.e);
+        z.template values_state<false>(dq, z.layout.d_o, z.layout.S);
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
@@ -71,7 +76,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next,
       },
       next);
 
-  uint32_t x[4][4];
+  uint32_t x[4][4], x_rest[4][4];
   const float by = float(p.scale);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -84,12 +89,13 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next,
       mask(X[t][2 * half], X[t][2 * half + 1], beta, by, j, last, decay);
     }
   }
-  share(X, x, z.memory + z.layout.X, i0);
+  share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
   meet();
   scale_rows(dq, z.vector(kRead)[i0], z.vector(kRead)[i0 + 8]);
   wgmma::hold(dq);
   wgmma::fence();
   times_columns<false>(dq, x, z.k, kTileBytes);
+  if constexpr (kSplit) times_columns<false>(dq, x_rest, z.k, kTileBytes);
   wgmma::commit();
   wgmma::wait<0>();
   wgmma::hold(dq);
@@ -109,18 +115,20 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT>& z, Next&& next,
   if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
 }
 
-template <int KT, int VT, class Next>
-__device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
+template <int KT, int VT, bool kSplit, bool kOne, class Next>
+__device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne>& z, const ChunkWork& w,
+                                        Next&& next) {
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, warp = threadIdx.x / 32 % 4;
   const int i0 = warp * 16 + g;
   float E[8][4], er[KT / 8][4], src[KT / 8][4], at_end = 0;
-  clear(E), clear(er), clear(src);
+  if constexpr (!kOne) clear(E), clear(er), clear(src);
   z.each_tile(
+      w,
       [&] {
-        over_values(E, z.base + z.layout.dv, z.base + z.layout.e, VT);
-        over_state(er, z.base + z.layout.dv, z.base + z.layout.S, VT);
-        over_state(src, z.base + z.layout.e, z.base + z.layout.G, VT);
+        z.template values_values<true>(E, z.layout.dv, z.layout.e);
+        z.template values_state<true>(er, z.layout.dv, z.layout.S);
+        z.template values_state<true>(src, z.layout.e, z.layout.G);
       },
       [&] {
         if (p.dlog_gate) at_end += z.both_ends();
@@ -129,7 +137,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
       },
       next);
 
-  uint32_t e[4][4];
+  uint32_t e[4][4], e_rest[4][4];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
@@ -146,7 +154,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
       mask(E[t][2 * half], E[t][2 * half + 1], beta, -1.f, j, i - 1, decay);
     }
   }
-  share(E, e, z.memory + z.layout.E, i0);
+  share<kSplit>(E, e, e_rest, z.memory + z.layout.E, i0);
   scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
   scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
@@ -158,15 +166,18 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
   meet();  // X and E are there
   wgmma::fence();
   times_columns<false>(er, e, z.k, kTileBytes);
+  if constexpr (kSplit) times_columns<false>(er, e_rest, z.k, kTileBytes);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const uint32_t rows = j * 16 * 128;
-    wgmma::multiply<true, true, false>(src,
-                                       wgmma::rows_as_k(z.base + z.layout.E + rows, kTileBytes),
-                                       wgmma::rows_as_k(z.k + rows, kTileBytes));
-    wgmma::multiply<true, true, false>(src,
-                                       wgmma::rows_as_k(z.base + z.layout.X + rows, kTileBytes),
-                                       wgmma::rows_as_k(z.q + rows, kTileBytes));
+#pragma unroll
+    for (int part = 0; part < (kSplit ? 2 : 1); ++part) {
+      const uint32_t at = z.base + part * kTileBytes + rows;
+      wgmma::multiply<true, true, false>(src, wgmma::rows_as_k(at + z.layout.E, kTileBytes),
+                                         wgmma::rows_as_k(z.k + rows, kTileBytes));
+      wgmma::multiply<true, true, false>(src, wgmma::rows_as_k(at + z.layout.X, kTileBytes),
+                                         wgmma::rows_as_k(z.q + rows, kTileBytes));
+    }
   }
   wgmma::commit();
   wgmma::wait<0>();
@@ -191,11 +202,11 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT>& z, Next&& next) {
 }
 
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
-template <int KT, int VT>
+template <int KT, int VT, bool kSplit, bool kOne>
 __global__ void __launch_bounds__(kThreads, 1)
     hopper_sums(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, unsigned items) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  using C = Chunk<KT, VT>;
+  using C = Chunk<KT, VT, kSplit, kOne>;
   const auto used = [&](unsigned item) {  // the next chunk that is not empty
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
@@ -203,14 +214,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   unsigned item = used(blockIdx.x), before = items;
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
-    for (int i = threadIdx.x; i < Layout<KT>(VT, p.log_gate).vectors / 4; i += kThreads)
+    for (int i = threadIdx.x; i < C::Places::vectors / 4; i += kThreads)
       reinterpret_cast<uint32_t*>(memory)[i] = 0;
     __syncthreads();
   }
   {
     const C z(p, dstates, memory, item, 0);
     z.fetch_keys(w);
-    z.fetch_values(0);
+    z.fetch_values(w, 0);
     copy_commit();
   }
   for (int buffer = 0; item < items; buffer ^= 1) {
@@ -224,9 +235,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (item >= items) return;
       const C ahead(p, dstates, memory, item, buffer ^ 1);
       ahead.fetch_keys(w);
-      ahead.fetch_values(0);
+      ahead.fetch_values(w, 0);
     };
-    threadIdx.x < kThreads / 2 ? make_dq(z, next, finish_before) : make_dk(z, next);
+    threadIdx.x < kThreads / 2 ? make_dq(z, w, next, finish_before) : make_dk(z, w, next);
     before = here;
   }
   copy_wait<0>();
@@ -235,11 +246,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x < 32) make_gate(C(p, dstates, memory, before, 0));
 }
 
-template <int KT, int VT>
+template <int KT, int VT, bool kSplit, bool kOne>
 void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                  cudaStream_t stream) {
-  const int bytes = Layout<KT>(VT, p.log_gate).bytes;
-  auto* kernel = hopper_sums<KT, VT>;
+  const int bytes = Layout<KT, VT, kSplit>(p.log_gate).bytes;
+  auto* kernel = hopper_sums<KT, VT, kSplit, kOne>;
   allow_shared(kernel, bytes);
   int per_processor = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, bytes);
@@ -255,11 +266,16 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
 void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                       void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  const bool wide = p.V % 128 == 0;
   if (p.K <= 64)
-    wide ? launch_sums<64, 128>(p, w, dstates, on) : launch_sums<64, 64>(p, w, dstates, on);
+    w.split         ? launch_sums<64, 64, true, false>(p, w, dstates, on)
+    : p.V == 64     ? launch_sums<64, 64, false, true>(p, w, dstates, on)
+    : p.V % 128 > 0 ? launch_sums<64, 64, false, false>(p, w, dstates, on)
+                    : launch_sums<64, 128, false, false>(p, w, dstates, on);
   else
-    wide ? launch_sums<128, 128>(p, w, dstates, on) : launch_sums<128, 64>(p, w, dstates, on);
+    w.split         ? launch_sums<128, 64, true, false>(p, w, dstates, on)
+    : p.V == 128    ? launch_sums<128, 128, false, true>(p, w, dstates, on)
+    : p.V % 128 > 0 ? launch_sums<128, 64, false, false>(p, w, dstates, on)
+                    : launch_sums<128, 128, false, false>(p, w, dstates, on);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -8,15 +8,17 @@ namespace lrnn::kernels::cuda::gradients {
 constexpr int kThreads = 256;
 using Decay = float[kChunk][kChunk + 8];  // neighbouring rows in different banks
 
-template <int KT> struct Layout {  // bytes in shared memory; keys and vectors twice
-  static constexpr int kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
+// Bytes in shared memory; keys and vectors twice. In split mode the rest of a matrix follows it.
+template <int KT, int VT, bool kSplit> struct Layout {
+  static constexpr int kParts = kSplit ? 2 : 1, kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
+                       kValues = VT / 64 * kTileBytes, kState = VT * KT * 2,
                        kVectors = kVectorCount * kChunk * 4;
-  int X = 2 * kKeys, E = X + kTileBytes, d_o = E + kTileBytes, dv, e, S, G;
-  int vectors, slopes, decay, bytes;
-  __host__ __device__ Layout(int columns, bool gated) {
-    const int values = columns / 64 * kTileBytes, state = columns * KT * 2;
-    dv = d_o + values, e = dv + values, S = e + values, G = S + state, vectors = G + state;
-    slopes = vectors + 2 * kVectors;
+  static constexpr int X = 2 * kKeys, E = X + kParts * kTileBytes, d_o = E + kParts * kTileBytes,
+                       dv = d_o + kValues, e = dv + kParts * kValues, S = e + kParts * kValues,
+                       G = S + kParts * kState, vectors = G + kParts * kState,
+                       slopes = vectors + 2 * kVectors;
+  int decay, bytes;
+  __host__ __device__ Layout(bool gated) {
     decay = slopes + (gated ? 3 * kChunk * 4 : 0);
     bytes = decay + (gated ? int(sizeof(Decay)) : 0);
   }
@@ -71,31 +73,44 @@ __device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int hal
           pack(acc[t][2 * half], acc[t][2 * half + 1]);
 }
 
-// acc += A B over `columns` value channels: A rows of values, B rows of values or a state [V,K].
-template <int kTiles>
+// acc += A B, or acc = A B for kFirst, over `columns` value channels: A rows of values, B rows of
+// values or a state [V,K].
+template <bool kFirst, int kTiles>
 __device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                             int columns) {
-  for (int v = 0; v < columns; v += 16)
-    wgmma::multiply<false, false, false>(acc,
-                                         wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                                         wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8);
+#pragma unroll
+  for (int v = 0; v < columns; v += 16) {
+    const uint64_t left = wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                   right = wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8;
+    if (kFirst && v == 0)
+      wgmma::multiply<false, false, true>(acc, left, right);
+    else
+      wgmma::multiply<false, false, false>(acc, left, right);
+  }
 }
-template <int kTiles>
+template <bool kFirst, int kTiles>
 __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                            int columns) {
-  for (int v = 0; v < columns; v += 16)
-    wgmma::multiply<false, true, false>(acc, wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                                        wgmma::rows_as_k(b + v * 128, columns * 128));
+#pragma unroll
+  for (int v = 0; v < columns; v += 16) {
+    const uint64_t left = wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
+                   right = wgmma::rows_as_k(b + v * 128, columns * 128);
+    if (kFirst && v == 0)
+      wgmma::multiply<false, true, true>(acc, left, right);
+    else
+      wgmma::multiply<false, true, false>(acc, left, right);
+  }
 }
 
 __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
 
-// What both groups see of their chunk.
-template <int KT, int VT> struct Chunk {
+// What both groups see of their chunk. kOne: it has one tile of values.
+template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
+  using Places = Layout<KT, VT, kSplit>;
   const DeltaProductBackward& p;
   const uint16_t* dstates;
   unsigned char* memory;
-  Layout<KT> layout;
+  Places layout;
   int64_t h, head;
   Slot at;
   Span span;
@@ -108,19 +123,19 @@ template <int KT, int VT> struct Chunk {
       : p(p_),
         dstates(dstates_),
         memory(memory_),
-        layout(VT, p_.log_gate),
+        layout(p_.log_gate),
         h(item % unsigned(p_.H)),
         head(item),
         at(slot_of(p_, item / unsigned(p_.H), kChunk)),
         span(span_of(p_, at.s)),
         queries(p_, at.first, at.count),
         base(shared_address(memory_)),
-        k(base + buffer_ * Layout<KT>::kKeys),
-        q(k + Layout<KT>::kBlock),
+        k(base + buffer_ * Places::kKeys),
+        q(k + Places::kBlock),
         buffer(buffer_) {}
 
   __device__ const float* vector(Vector which) const {
-    return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Layout<KT>::kVectors) +
+    return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Places::kVectors) +
            which * kChunk;
   }
   __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
@@ -135,7 +150,7 @@ template <int KT, int VT> struct Chunk {
   }
 
   __device__ void fetch_keys(const ChunkWork& w) const {
-    fetch_vectors(base + layout.vectors + buffer * Layout<KT>::kVectors,
+    fetch_vectors(base + layout.vectors + buffer * Places::kVectors,
                   w.vectors + head * kVectorCount * kChunk);
     fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k,
                                       static_cast<const uint16_t*>(p.k.data) + step_row(p.k),
@@ -145,7 +160,7 @@ template <int KT, int VT> struct Chunk {
                                         static_cast<const uint16_t*>(p.q.data) + query_row(p.q),
                                         p.q.token, queries.rows, int(p.K));
   }
-  __device__ void fetch_values(int v0) const {
+  __device__ void fetch_values(const ChunkWork& w, int v0) const {
     if (p.q.data)
       fetch_tiles<VT, kChunk, kThreads>(
           threadIdx.x, base + layout.d_o,
@@ -154,23 +169,45 @@ template <int KT, int VT> struct Chunk {
     fetch_tiles<VT, kChunk, kThreads>(threadIdx.x, base + layout.dv,
                                       static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
                                       p.dv.step, at.count, VT);
-    fetch_tiles<VT, kChunk, kThreads>(
-        threadIdx.x, base + layout.e,
-        static_cast<const uint16_t*>(p.error) +
-            (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0,
-        p.V, at.count, VT);
+    const int64_t row = (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0;
+    const auto fetch_errors = [&](int to, const uint16_t* from) {
+      fetch_tiles<VT, kChunk, kThreads>(threadIdx.x, base + to, from + row, p.V, at.count, VT);
+    };
     const int64_t state_at = (head * p.V + v0) * p.K;
-    fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + layout.S,
-                                  static_cast<const uint16_t*>(p.states) + state_at, p.K, VT,
-                                  int(p.K));
-    fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + layout.G, dstates + state_at, p.K, VT,
-                                  int(p.K));
+    const auto fetch_state = [&](int to, const uint16_t* from) {
+      fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + to, from + state_at, p.K, VT, int(p.K));
+    };
+    fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
+    fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
+    fetch_state(layout.G, dstates);
+    if constexpr (kSplit) {
+      fetch_errors(layout.dv + Places::kValues, w.dv_rest);
+      fetch_errors(layout.e + Places::kValues, w.error_rest);
+      fetch_state(layout.S + Places::kState, w.states_rest);
+      fetch_state(layout.G + Places::kState, w.dstates_rest);
+    }
+  }
+  // acc += A B for values A and values or a state B, with what rounding left of either.
+  template <bool kSplitA, int kTiles>
+  __device__ __forceinline__ void values_values(float (&acc)[kTiles][4], int a, int b) const {
+    over_values<kOne>(acc, base + a, base + b, VT);
+    if constexpr (kSplit && kSplitA)
+      over_values<false>(acc, base + a + Places::kValues, base + b, VT);
+    if constexpr (kSplit) over_values<false>(acc, base + a, base + b + Places::kValues, VT);
+  }
+  template <bool kSplitA, int kTiles>
+  __device__ __forceinline__ void values_state(float (&acc)[kTiles][4], int a, int b) const {
+    over_state<kOne>(acc, base + a, base + b, VT);
+    if constexpr (kSplit && kSplitA)
+      over_state<false>(acc, base + a + Places::kValues, base + b, VT);
+    if constexpr (kSplit) over_state<false>(acc, base + a, base + b + Places::kState, VT);
   }
   // For every tile of values: issue() starts the products, finish() waits for them. Then the tile
   // makes room for the next one, or for that of the next chunk, which next() asks for.
   template <class Issue, class Finish, class Next>
-  __device__ __forceinline__ void each_tile(Issue&& issue, Finish&& finish, Next&& next) const {
-    for (int v0 = 0; v0 < p.V; v0 += VT) {
+  __device__ __forceinline__ void each_tile(const ChunkWork& w, Issue&& issue, Finish&& finish,
+                                            Next&& next) const {
+    for (int v0 = 0; v0 < (kOne ? VT : p.V); v0 += VT) {
       copy_wait<0>();
       wgmma::publish();
       meet();
@@ -180,28 +217,41 @@ template <int KT, int VT> struct Chunk {
       if (p.log_gate && v0 == 0) fill_decay<kThreads>(vector(kGate), decay());
       finish();
       meet();
-      if (v0 + VT < p.V)
-        fetch_values(v0 + VT);
+      if (!kOne && v0 + VT < p.V)
+        fetch_values(w, v0 + VT);
       else
         next();
       copy_commit();
     }
   }
-  // <G, S>, each thread its share.
+  // <G, S>, each thread its share: the diagonals of products of 16 rows of one with 16 of the
+  // other.
   __device__ float both_ends() const {
-    const auto* S = reinterpret_cast<const uint4*>(memory + layout.S);
-    const auto* G = reinterpret_cast<const uint4*>(memory + layout.G);
-    const auto dot = [](uint32_t x, uint32_t y) {
-      return low_of(x) * low_of(y) + high_of(x) * high_of(y);
+    const int l = threadIdx.x % 32, row = l % 16, g = l / 4, c = l % 4;
+    float upper[4] = {}, lower[4] = {};
+    const auto read = [&](uint32_t(&x)[4], int state, int block) {
+      const int v = block / (KT / 16) * 16 + row, piece = block % (KT / 16) * 2 + l / 16;
+      ldmatrix(x, base + state + piece / 8 * VT * 128 + v * 128 + ((piece ^ v) & 7) * 16);
     };
-    float sum = 0, other = 0;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < VT * KT / 8; i += kThreads) {
-      const uint4 x = S[i], y = G[i];
-      sum += dot(x.x, y.x) + dot(x.y, y.y);
-      other += dot(x.z, y.z) + dot(x.w, y.w);
+    const auto add = [&](const uint32_t(&x)[4], const uint32_t(&y)[4]) {
+      mma(upper, x, y[0], y[2]);
+      mma(lower, x, y[1], y[3]);
+    };
+    for (int block = threadIdx.x / 32; block < VT * KT / 256; block += kThreads / 32) {
+      uint32_t x[4], y[4];
+      read(x, layout.S, block);
+      read(y, layout.G, block);
+      add(x, y);
+      if constexpr (kSplit) {
+        uint32_t z[4];
+        read(z, layout.S + Places::kState, block);
+        add(z, y);
+        read(z, layout.G + Places::kState, block);
+        add(x, z);
+      }
     }
-    return vector(kBefore)[kChunk - 1] * (sum + other);
+    if (g / 2 != c) return 0;
+    return vector(kBefore)[kChunk - 1] * (g & 1 ? upper[1] + lower[3] : upper[0] + lower[2]);
   }
 };
 

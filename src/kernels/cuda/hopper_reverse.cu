@@ -7,15 +7,18 @@ namespace {
 
 template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
   static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? kTileBytes : 0),
+                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
                        P_rest = P + kRows * 128, d_o = P_rest + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
   }
-  // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state.
-  static constexpr int kState0 = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
-  static constexpr int kOut = kState0 + 4 * kState;
+  // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state,
+  // which in split mode takes the place of that tile and of the one for its rest.
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kState0 = kSplit ? 0 : kResult;
+  static constexpr int kOut =
+      kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
   static __host__ __device__ int all(int columns) {
     return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
   }
@@ -62,7 +65,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                                          count, int(p.K));
       fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
       if (kSplit)
-        fetch_tile<kChunk, kFetchers>(rank, stage + L::T_rest, w.T_rest + at * kChunk * kChunk);
+        fetch_tile<2 * kChunk, kFetchers>(rank, stage + L::T_rest,
+                                          w.T_rest + at * 2 * kChunk * kChunk);
       if (p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
@@ -138,6 +142,17 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     if constexpr (kSplit) {  // too few registers for a second accumulator
       times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
       wgmma::commit();
+      if constexpr (!kMap) {
+        const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
+        send_wait<0>();
+        meet_group();
+        send_state(a, dstates + to, p.K, state_room);
+        send_commit();
+        send_wait<0>();
+        __syncwarp();
+        send_state(a_rest, w.dstates_rest + to, p.K, state_room);
+        send_commit();
+      }
       wgmma::wait<0>();
       wgmma::hold(dD);
       if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
@@ -148,12 +163,6 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_columns<false>(G, read, stage + L::q, kRows * 128);
       times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
       wgmma::commit();
-      if constexpr (!kMap) {
-        send_wait<1>();
-        __syncwarp();
-        send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
-        send_commit();
-      }
       wgmma::wait<1>();
       wgmma::hold(dD);
     } else {
@@ -184,6 +193,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     if constexpr (kSplit) {
       times_columns<false>(Y, d_rest, stage + L::T, kTileBytes);
       times_columns<false>(Y, d, stage + L::T_rest, kTileBytes);
+      times_columns<false>(Y, d_rest, stage + L::T_rest, kTileBytes);
+      times_columns<false>(Y, d, stage + L::T_rest + kTileBytes, kTileBytes);
     }
     wgmma::commit();
     wgmma::wait<0>();
@@ -204,14 +215,20 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     if constexpr (kSplit) times_columns<false>(G, d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
     if constexpr (!kMap) {
-      send_wait<1>();
+      kSplit ? send_wait<0>() : send_wait<1>();
       meet_group();
-      put_columns(Y, out);
+      put_columns<false>(Y, out);
+      if constexpr (kSplit) put_columns<true>(Y, out + L::kResult);
       wgmma::publish();
       meet_group();
+      const int row = threadIdx.x % 128;
       send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
                     first * p.dv.step + v0 - own % 64,
-                p.dv.step, out, threadIdx.x % 128, count);
+                p.dv.step, out, row, count);
+      if constexpr (kSplit)
+        send_rows(
+            w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
+            p.V, out + L::kResult, row - 64, count);
       send_commit();
     }
     wgmma::wait<0>();

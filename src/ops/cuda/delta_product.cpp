@@ -114,7 +114,8 @@ kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
 }
 
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
-// T and P (and what rounding them left over), then the vectors and the maps of segments.
+// T and P, then the vectors and the maps of segments; where operands are split, what rounding left
+// of the states, the errors, T and P too.
 struct Kept {
   Tensor all;
   uint16_t* states = nullptr;
@@ -124,8 +125,12 @@ struct Kept {
   static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
     const int64_t rows = p.q.data ? kernels::cuda::chunk_query_rows(p.N) : 0;
-    return heads * ((with_states ? p.V * p.K : 0) + parts * (64 + rows) * 64 + 2 * 5 * 64) +
-           2 * maps_size(p);
+    return heads * ((with_states ? parts * p.V * p.K : 0) + (split ? 3 : 1) * 64 * 64 +
+                    parts * rows * 64 + 2 * 5 * 64) +
+           (with_states && split ? errors_size(p) : 0) + 2 * maps_size(p);
+  }
+  static int64_t errors_size(const kernels::DeltaProductInputs& p) {
+    return p.B * p.H * p.T * p.N * p.V;
   }
   static int64_t maps_size(const kernels::DeltaProductInputs& p) {
     const int64_t count = segments_of(p).count;
@@ -139,8 +144,12 @@ struct Kept {
     const auto next = [&](int64_t size) { return std::exchange(at, at + heads * size); };
     work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
     if (with_states) states = next(p.V * p.K);
+    if (with_states && split) {
+      work.states_rest = next(p.V * p.K);
+      work.error_rest = std::exchange(at, at + errors_size(p));
+    }
     work.T = next(64 * 64);
-    if (split) work.T_rest = next(64 * 64);
+    if (split) work.T_rest = next(2 * 64 * 64);
     if (p.q.data) work.P = next(work.rows * 64);
     if (p.q.data && split) work.P_rest = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
@@ -258,11 +267,18 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   } else {
     const bool had_q = q.has_value();
     if (had_q && !has_q) p.q.data = in.k.data_ptr();  // P was kept, though o has no gradient
-    Kept kept(p, states, true, method == Method::kAccurate);
+    const bool split = method == Method::kAccurate;
+    Kept kept(p, states, true, split);
     if (!has_q) p.q.data = nullptr;
     const Tensor between = kept.between(p);
-    Tensor dstates = at::empty({kernels::cuda::chunk_count(p), p.H, p.V, p.K}, k.options());
+    Tensor dstates =
+        at::empty({split ? 2 : 1, kernels::cuda::chunk_count(p), p.H, p.V, p.K}, k.options());
+    const Tensor dv_rest = split ? at::empty_like(error) : none(k);
     auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
+    if (split) {
+      kept.work.dstates_rest = to + dstates.stride(0);
+      kept.work.dv_rest = static_cast<uint16_t*>(dv_rest.data_ptr());
+    }
     p.states = kept.states;
     kernels::cuda::chunk_reverse(p, kept.work, kept.segments, to, on.stream());
     kernels::cuda::chunk_gradients(p, kept.work, to, on.stream());
