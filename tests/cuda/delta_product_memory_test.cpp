@@ -78,6 +78,15 @@ TEST_F(DeltaProductMemoryOnGpu, LeavesWhatLiesAroundItsTensorsAlone) {
         .dtype = torch::kBFloat16},
        "accurate"},
       {{.B = 1, .T = 75, .N = 1, .H = 1, .K = 200, .V = 48, .dtype = torch::kBFloat16}, "accurate"},
+      {{.B = 171,
+        .T = 23,
+        .N = 1,
+        .H = 3,
+        .K = 24,
+        .V = 16,
+        .gate = true,
+        .dtype = torch::kBFloat16},
+       "accurate"},
   };
   for (const auto& [c, precision] : all) {
     SCOPED_TRACE(testing::Message() << c << " " << precision);

@@ -9,7 +9,8 @@
 //
 //   exact   the recurrence itself, float32 (or float64), the state in registers. Any size up to
 //           K = 1024. Its gradients are a reverse recurrence and then sums over short chunks.
-//   small   the same for heads of up to 32 x 32, many at a time, one launch in each direction.
+//   small   the same for heads of up to 32 x 32, many at a time, one launch in each direction; for
+//           bfloat16 inputs also 16 micro-steps at a time on the tensor cores, operands split.
 //   chunk   64 micro-steps at a time on the tensor cores, for bfloat16 inputs.
 namespace lrnn::kernels::cuda {
 
@@ -31,5 +32,15 @@ bool small_fits(const DeltaProductInputs& p);
 void small_forward(const DeltaProductForward& p, void* stream);
 // `room`: wide [B,H,T,N,V+K] for bfloat16 inputs, else not read.
 void small_backward(const DeltaProductBackward& p, float* room, void* stream);
+
+// In chunks, for bfloat16 inputs; keys and values of consecutive micro-steps evenly spaced. What
+// forward keeps, if anything, and what rounding to bfloat16 left of it.
+struct SmallKept {
+  uint16_t *states = nullptr, *states_rest = nullptr;  // [slots,H,V,K]
+  uint16_t *error = nullptr, *error_rest = nullptr;    // [B,H,T,N,V]
+};
+int64_t small_chunks_slots(const DeltaProductInputs& p);
+void small_chunks_forward(const DeltaProductForward& p, const SmallKept& kept, void* stream);
+void small_chunks_backward(const DeltaProductBackward& p, const SmallKept& kept, void* stream);
 
 }  // namespace lrnn::kernels::cuda

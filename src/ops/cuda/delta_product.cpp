@@ -101,6 +101,7 @@ Tensor for_method(const Tensor& x, Method method) {
                                     : for_chunks(x);
 }
 bool in_chunks(Method method) { return method == Method::kFast || method == Method::kAccurate; }
+bool keeps_bfloat16(Method method) { return in_chunks(method) || method == Method::kSmallChunks; }
 
 // One token has one micro-step: the spacing of micro-steps is then that of tokens.
 kernels::Rows chunk_rows(const Tensor& x) {
@@ -165,17 +166,30 @@ struct Kept {
   }
 };
 
+// What small heads in chunks keep: the states, and what rounding left of them and of the errors.
+int64_t small_kept_size(const kernels::DeltaProductInputs& p) {
+  return 2 * kernels::cuda::small_chunks_slots(p) * p.H * p.V * p.K + Kept::errors_size(p);
+}
+kernels::cuda::SmallKept small_kept(const kernels::DeltaProductInputs& p, const Tensor& error,
+                                    const Tensor& states) {
+  auto* const at = static_cast<uint16_t*>(states.data_ptr());
+  const int64_t half = kernels::cuda::small_chunks_slots(p) * p.H * p.V * p.K;
+  return {at, at + half, static_cast<uint16_t*>(error.data_ptr()), at + 2 * half};
+}
+
 // The dimensions of what forward keeps name the method.
 std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
                                 int64_t slots) {
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
   if (method == Method::kSmall) return {0, 0, 0};
+  if (method == Method::kSmallChunks) return {1, 1, 1, 1, small_kept_size(p)};
   const int64_t size = Kept::size(p, true, method == Method::kAccurate);
   if (method == Method::kFast) return {size};
   return {1, size};
 }
 Method method_of(const Tensor& states) {
-  return states.dim() == 4   ? Method::kExact
+  return states.dim() == 5   ? Method::kSmallChunks
+         : states.dim() == 4 ? Method::kExact
          : states.dim() == 3 ? Method::kSmall
          : states.dim() == 1 ? Method::kFast
                              : Method::kAccurate;
@@ -193,7 +207,8 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
   const int chunk = exact ? chunk_of(p) : 64;
   const int64_t slots =
       exact ? kernels::cuda::exact_slots(p, chunk) : kernels::cuda::chunk_count(p);
-  const auto wide = k.options().dtype(wide_type(k)), error_type = chunks ? k.options() : wide;
+  const auto wide = k.options().dtype(wide_type(k)),
+             error_type = keeps_bfloat16(method) ? k.options() : wide;
   const Tensor v_rows = for_method(v, method);
   in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
   if (q) in.q = for_method(in.q, method), p.q = rows(in.q);
@@ -209,6 +224,10 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
   if (save) p.error = error.data_ptr(), p.states = states.data_ptr();
   if (exact) {
     kernels::cuda::exact_forward(p, chunk, on.stream());
+  } else if (method == Method::kSmallChunks) {
+    using kernels::cuda::SmallKept;
+    kernels::cuda::small_chunks_forward(p, save ? small_kept(p, error, states) : SmallKept(),
+                                        on.stream());
   } else if (!chunks) {
     kernels::cuda::small_forward(p, on.stream());
   } else {
@@ -261,6 +280,8 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     const Tensor room =
         at::empty({wide ? 0 : p.B * p.H * p.T * p.N * (p.V + p.K)}, error.options());
     kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
+  } else if (method == Method::kSmallChunks) {
+    kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
   } else if (method == Method::kExact) {
     Tensor y = at::empty_like(error), dstates = at::empty_like(states);
     kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
