@@ -28,9 +28,12 @@ void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dst
 // ------------------------------------------------------------------------------------- small
 // K and V; rows must lie on 16 bytes.
 bool small_fits(const DeltaProductInputs& p);
-// `error` is wide [B,H,T,N,V] or null; no states are kept.
+constexpr int kSmallKept = 64;  // micro-steps between two kept states
+int64_t small_slots(const DeltaProductInputs& p);
+// `error` is wide [B,H,T,N,V] or null; `states` wide [slots,H,K,V], those after every kSmallKept
+// micro-steps and after the last, or null.
 void small_forward(const DeltaProductForward& p, void* stream);
-// `room`: wide [B,H,T,N,V+K] for bfloat16 inputs, else not read.
+// `room`: wide [B,H,T,N,V+K] for bfloat16 inputs with a gate, else not read.
 void small_backward(const DeltaProductBackward& p, float* room, void* stream);
 
 // In chunks, for bfloat16 inputs; keys and values of consecutive micro-steps evenly spaced. What

@@ -42,9 +42,9 @@ struct Tile {
     const int row = threadIdx.x / 8 * kRows, column = threadIdx.x % 8 * kColumns;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const bool inside = from && row + r < K && column < V;
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) x[r][c] = inside ? from[(row + r) * V + column + c] : 0.f;
+      for (int c = 0; c < kColumns; ++c) x[r][c] = 0;
+      if (from && row + r < K && column < V) load_four(from + (row + r) * V + column, x[r]);
     }
   }
   __device__ void write(float* to, int K, int V) const {
@@ -66,15 +66,24 @@ struct Tile {
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) y[c] += __shfl_xor_sync(0xffffffffu, y[c], d);
   }
-  // Row `lane` of x v. At each step a lane keeps half of its rows' sums and gives the other away.
-  __device__ __forceinline__ float along_columns(const float (&v)[kColumns]) const {
-    float y[kRows];
+  // x v, every lane for its rows and columns.
+  __device__ __forceinline__ void across(float (&y)[kRows], const float (&v)[kColumns]) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       y[r] = x[r][0] * v[0];
 #pragma unroll
       for (int c = 1; c < kColumns; ++c) y[r] += x[r][c] * v[c];
     }
+  }
+  // Row `lane` of x v.
+  __device__ __forceinline__ float along_columns(const float (&v)[kColumns]) const {
+    float y[kRows];
+    across(y, v);
+    return sum_rows(y);
+  }
+  // Of all lanes' sums of rows, that of row `lane`. At each step a lane keeps half of its rows'
+  // sums and gives the other away.
+  static __device__ __forceinline__ float sum_rows(float (&y)[kRows]) {
 #pragma unroll
     for (int d = kRows / 2; d > 0; d /= 2) {
       const bool upper = threadIdx.x & d;
@@ -107,6 +116,18 @@ struct Tile {
     return sum;
   }
 };
+
+// Row `lane` of a v - b w.
+__device__ __forceinline__ float along_both(const Tile& a, const float (&v)[kColumns],
+                                            const Tile& b, const float (&w)[kColumns]) {
+  float y[kRows];
+  a.across(y, v);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) y[r] -= b.x[r][c] * w[c];
+  return Tile::sum_rows(y);
+}
 
 // A head of a sequence.
 struct Head {

@@ -181,7 +181,7 @@ kernels::cuda::SmallKept small_kept(const kernels::DeltaProductInputs& p, const 
 std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
                                 int64_t slots) {
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
-  if (method == Method::kSmall) return {0, 0, 0};
+  if (method == Method::kSmall) return {kernels::cuda::small_slots(p) * p.H, p.K, p.V};
   if (method == Method::kSmallChunks) return {1, 1, 1, 1, small_kept_size(p)};
   const int64_t size = Kept::size(p, true, method == Method::kAccurate);
   if (method == Method::kFast) return {size};
@@ -276,9 +276,9 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
   if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
   if (method == Method::kSmall) {
-    const bool wide = p.type != kernels::Type::kBFloat16;
+    const bool needs_room = p.log_gate && p.type == kernels::Type::kBFloat16;
     const Tensor room =
-        at::empty({wide ? 0 : p.B * p.H * p.T * p.N * (p.V + p.K)}, error.options());
+        at::empty({needs_room ? p.B * p.H * p.T * p.N * (p.V + p.K) : 0}, error.options());
     kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
   } else if (method == Method::kSmallChunks) {
     kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
