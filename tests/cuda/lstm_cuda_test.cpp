@@ -54,9 +54,19 @@ TEST_F(SlstmOnGpu, NoTokensReturnTheState) {
   expect_definition_on_gpu(kSlstm, slstm_problem({.B = 3, .T = 0, .H = 2, .D = 4}), 0);
 }
 
+// Chunks with and without a state, rows that fill no pack, tokens that fill no sixteen, and heads
+// too large for chunks.
+const std::vector<MlstmCase> kGpuMlstmCases = {
+    {.B = 5, .T = 40, .H = 4, .K = 64, .V = 64, .state = false},
+    {.B = 2, .T = 64, .H = 2, .K = 31, .V = 32, .state = false},
+    {.B = 2, .T = 129, .H = 2, .K = 64, .V = 31},
+    {.B = 1, .T = 90, .H = 1, .K = 17, .V = 63, .lengths = {17, 64, 0, 9}},
+    {.B = 1, .T = 20, .H = 1, .K = 160, .V = 130},
+};
+
 TEST_F(MlstmOnGpu, EqualsTheDefinition) {
   auto cases = kMlstmCases;
-  cases.push_back({.B = 1, .T = 20, .H = 1, .K = 160, .V = 130});
+  cases.insert(cases.end(), kGpuMlstmCases.begin(), kGpuMlstmCases.end());
   for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
     for (const auto& c : cases) {
       SCOPED_TRACE(testing::Message() << dtype << " T " << c.T << " K " << c.K << " V " << c.V);
@@ -75,6 +85,27 @@ TEST_F(MlstmOnGpu, ExtremeGates) {
     in["i"].slice(1, 60, 61).fill_(300), in["i"].slice(1, 150, 170).fill_(-300);
     expect_definition_on_gpu(kMlstm, in, dtype == torch::kFloat64 ? 1e-10 : 1e-4);
   }
+}
+
+// The sum of the decays is large then, and the differences that weights are made of are not.
+TEST_F(MlstmOnGpu, ForgettingEverythingCostsNoDigits) {
+  Tensors in = mlstm_problem({.B = 2, .T = 60, .H = 2, .K = 16, .V = 16}, torch::kFloat32);
+  in["f"].slice(1, 3, 9).fill_(-1e5);
+  expect_definition_on_gpu(kMlstm, in, 1e-4);
+}
+
+TEST_F(MlstmOnGpu, NonContiguousInputs) {
+  Tensors in;
+  for (const auto& [name, x] :
+       mlstm_problem({.B = 2, .T = 70, .H = 3, .K = 20, .V = 20}, torch::kFloat32))
+    in[name] = x.to(torch::kCUDA);
+  Tensors strided = in;
+  const Tensor both = torch::cat({in.at("q"), in.at("k")}, -1);
+  strided["q"] = both.narrow(-1, 0, 20), strided["k"] = both.narrow(-1, 20, 20);
+  strided["v"] = in.at("v").transpose(1, 2).contiguous().transpose(1, 2);
+  strided["i"] = torch::stack({in.at("i"), in.at("f")}, -1).select(-1, 0);
+  ASSERT_FALSE(strided.at("q").is_contiguous());
+  expect_same_bits(kMlstm.kernel(strided), kMlstm.kernel(in));
 }
 
 TEST_F(MlstmOnGpu, NoTokensReturnTheState) {

@@ -3,10 +3,26 @@
 
 #include "kernels/mlstm.h"
 
-// The gates of the mLSTM cell on the GPU. Once they are known, C with n as one more column is a
+// The mLSTM cell on the GPU, free of torch; the structs are the CPU's.
+namespace lrnn::kernels::cuda {
+
+// Chunks of 64 tokens on tensor cores, one launch forward and one backward: float32 and bfloat16
+// with K and V up to 64. The size K and V are padded to, or 0 where others must do the work.
+inline int64_t mlstm_chunk_size(const MlstmInputs& p) {
+  const int64_t most = p.K > p.V ? p.K : p.V;
+  return p.type == Type::kFloat64 || most > 64 ? 0 : most > 32 ? 64 : 32;
+}
+bool mlstm_chunk_fits(const MlstmInputs& p);
+
+// `states` are mlstm_chunk_kept floats; null where nothing is kept. final_C and final_n of backward
+// are not read.
+int64_t mlstm_chunk_kept(const MlstmInputs& p);
+void mlstm_chunk_forward(const MlstmForward& p, void* stream);
+void mlstm_chunk_backward(const MlstmBackward& p, void* stream);
+
+// The gates alone, for everybody else. Once they are known, C with n as one more column is a
 // diagonal recurrence with keys exp(i - m) k and decay exp(log_forget), and kernels/cuda/diagonal.h
 // has that.
-namespace lrnn::kernels::cuda {
 
 struct MlstmGates {
   Type type = Type::kFloat32;  // kFloat64 or anything that is computed in float

@@ -1,12 +1,14 @@
 #include "kernels/cuda/mlstm.h"
 
 #include "ops/cuda/diagonal.h"
+#include "ops/cuda/mlstm_chunk.h"
 #include "ops/cuda/stream.h"
 #include "ops/mlstm_inner.h"
 #include "ops/torch.h"
 
-// The mLSTM cell on CUDA tensors: a kernel for its gates, the diagonal recurrence for C and n
-// together (n is the column whose values are 1), and plain torch between the two.
+// The mLSTM cell on CUDA tensors: in chunks where they fit, else a kernel for its gates, the
+// diagonal recurrence for C and n together (n is the column whose values are 1), and plain torch
+// between.
 namespace lrnn::ops::cuda {
 namespace {
 
@@ -59,6 +61,8 @@ MlstmForwardResult mlstm_forward_cuda(const Tensor& q, const Tensor& k, const Te
                                       const Tensor& i, const Tensor& f, const MaybeTensor& C,
                                       const MaybeTensor& n, const MaybeTensor& m, double scale,
                                       double eps, const MaybeTensor& cu_seqlens, bool save) {
+  if (mlstm_in_chunks(q, v))
+    return mlstm_chunk_forward(q, k, v, i, f, C, n, m, scale, eps, cu_seqlens, save);
   const OnDevice on(q);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   MlstmOnDevice in(q, k, v, i, f, C, n, m, scale, cu_seqlens);
@@ -76,11 +80,15 @@ MlstmForwardResult mlstm_forward_cuda(const Tensor& q, const Tensor& k, const Te
 
 MlstmBackwardResult mlstm_backward_cuda(const MaybeTensor& dh_, const MaybeTensor& dfinal_C,
                                         const MaybeTensor& dfinal_n, const MaybeTensor& dfinal_m_,
-                                        const Tensor&, const Tensor&, const Tensor& q,
-                                        const Tensor& k, const Tensor& v, const Tensor& i,
-                                        const Tensor& f, const MaybeTensor& C, const MaybeTensor& n,
-                                        const MaybeTensor& m, const Tensor& kept, double scale,
-                                        double eps, const MaybeTensor& cu_seqlens) {
+                                        const Tensor& final_C, const Tensor& final_n,
+                                        const Tensor& q, const Tensor& k, const Tensor& v,
+                                        const Tensor& i, const Tensor& f, const MaybeTensor& C,
+                                        const MaybeTensor& n, const MaybeTensor& m,
+                                        const Tensor& kept, double scale, double eps,
+                                        const MaybeTensor& cu_seqlens) {
+  if (mlstm_in_chunks(q, v))
+    return mlstm_chunk_backward(dh_, dfinal_C, dfinal_n, dfinal_m_, final_C, final_n, q, k, v, i, f,
+                                C, n, m, kept, scale, eps, cu_seqlens);
   const OnDevice on(q);
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
   MlstmOnDevice in(q, k, v, i, f, C, n, m, scale, cu_seqlens);
