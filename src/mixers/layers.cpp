@@ -1,6 +1,7 @@
 #include "mixers/layers.h"
 
 #include "base/error.h"
+#include "ops/block_linear.h"
 #include "ops/node.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
@@ -36,11 +37,7 @@ Tensor scaled_sigmoid(const Tensor& x, double scale) {
 }
 
 Tensor BlockLinear::apply(const Tensor& x, const Tensor& weight) {
-  const int64_t blocks = weight.size(0), in = weight.size(2);
-  const Tensor rows = x.reshape({-1, blocks, in}).transpose(0, 1);
-  return torch::bmm(rows, weight.transpose(1, 2))
-      .transpose(0, 1)
-      .unflatten(0, x.sizes().slice(0, x.dim() - 1));
+  return ops::block_linear(x, weight);
 }
 
 Tensor LayerNorm::forward(const Tensor& x) const {
