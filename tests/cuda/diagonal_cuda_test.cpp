@@ -53,6 +53,10 @@ std::vector<DiagonalCase> gpu_diagonal_cases() {
     out.push_back({.rwkv7 = rwkv7, .B = 1, .T = 9, .H = 1, .K = 129, .V = 20});
     out.push_back({.rwkv7 = rwkv7, .B = 2, .T = 10, .H = 1, .K = 300, .V = 9});
   }
+  // In bfloat16 these are chunks: with tokens, keys and values that fill nothing.
+  out.push_back({.B = 2, .T = 80, .H = 2, .K = 64, .V = 64, .state = false});
+  out.push_back({.B = 1, .T = 97, .H = 2, .K = 128, .V = 130});
+  out.push_back({.B = 1, .T = 223, .H = 2, .K = 41, .V = 19, .lengths = {100, 3, 120}});
   return out;
 }
 
@@ -76,6 +80,15 @@ TEST_F(DiagonalOnGpu, ExtremeDecays) {
       SCOPED_TRACE(testing::Message() << c);
       expect_diagonal(c, in, 1e-11);
     }
+}
+
+// Nothing is divided by a decay, so chunks take every one of them.
+TEST_F(DiagonalOnGpu, ExtremeDecaysInChunks) {
+  const DiagonalCase c{.T = 150, .K = 48, .V = 70, .dtype = torch::kBFloat16};
+  auto in = diagonal_inputs(c);
+  in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+  in["log_decay"].slice(1, 70, 75).fill_(-200), in["log_decay"].slice(1, 90, 140).fill_(0);
+  expect_diagonal(c, in, 1e-2);
 }
 
 TEST_F(DiagonalOnGpu, NoTokensReturnTheState) {

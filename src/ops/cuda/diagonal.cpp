@@ -16,6 +16,11 @@ void check_room(const Tensor& k, bool rank_one) {
         k.size(3));
 }
 
+// Which kernel: by sizes alone, so that backward finds what forward kept.
+bool in_chunks(const kernels::DiagonalInputs& p, const MaybeTensor& q) {
+  return q.has_value() && kernels::cuda::diagonal_chunk_fits(p);
+}
+
 }  // namespace
 
 DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& k, const Tensor& v,
@@ -36,13 +41,17 @@ DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& 
   kernels::DiagonalForward p;
   in.fill(p, scale, negative);
   const auto wide = k.options().dtype(wide_type(k));
+  const bool chunks = in_chunks(p, q);
   Tensor o = q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : ops::none(k),
          final_state = at::empty({p.S, p.H, p.K, p.V}, wide), states = at::empty({0}, wide);
-  if (save) states = at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
+  if (save)
+    states = chunks ? at::empty({kernels::cuda::diagonal_chunk_kept(p)}, wide)
+                    : at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
   if (q) p.o = kernel_rows(o);
   p.final_state = final_state.data_ptr();
   if (states.numel() > 0) p.states = states.data_ptr();
-  kernels::cuda::diagonal_forward(p, on.stream());
+  chunks ? kernels::cuda::diagonal_chunk_forward(p, on.stream())
+         : kernels::cuda::diagonal_forward(p, on.stream());
   return {o, final_state, states};
 }
 
@@ -54,7 +63,7 @@ DiagonalBackwardResult diagonal_backward_cuda(
   const OnDevice on(k);
   check_room(k, kk.has_value());
   const bool outputs = q.has_value() && d_o.has_value();
-  DiagonalTensors in{outputs ? *q : Tensor(),
+  DiagonalTensors in{or_undefined(q),
                      k,
                      v,
                      log_decay,
@@ -64,6 +73,8 @@ DiagonalBackwardResult diagonal_backward_cuda(
                      checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalBackward p;
   in.fill(p, scale, negative);
+  const bool chunks = in_chunks(p, q);  // as forward did
+  if (!outputs && !chunks) p.q = {};
   const auto wide = k.options().dtype(wide_type(k));
   const auto like = [&](bool wanted, const Tensor& x) {
     return wanted ? at::empty(x.sizes(), x.options()) : ops::none(k);
@@ -84,9 +95,11 @@ DiagonalBackwardResult diagonal_backward_cuda(
   p.dk = kernel_rows(dk), p.dv = kernel_rows(dv), p.dlog_decay = kernel_rows(dlog_decay);
   if (kk) p.dkk = kernel_rows(dkk), p.drate = kernel_rows(drate);
   if (state) p.dstate = dstate.data_ptr();
-  Tensor sums =
-      at::empty({kernels::cuda::diagonal_groups(p), kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
-  kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
+  const int64_t groups =
+      chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
+  Tensor sums = at::empty({groups, kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
+  chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
+         : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
   return {dq, dk, dv, dlog_decay.to(log_decay.scalar_type()), dkk, drate, dstate};
 }
 
