@@ -60,6 +60,7 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
                settled.device, options.device);
   threads_ = std::make_unique<training::Threads>(settled.threads);
   trainer_ = training::make_trainer(*model_, *task_, config.train, uint64_t(config.seed));
+  evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
   if (folder_.existed()) restore();
   metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
   const auto timing = folder_.file("timing.jsonl");
@@ -136,7 +137,7 @@ void Session::measure() {
   training::EvaluateOptions how;
   how.seed = uint64_t(config_.seed);
   how.precision = config_.train.precision;
-  evaluation_ = training::evaluate(*model_, *task_, how);
+  evaluation_ = evaluator_->evaluate(how);
   evaluated_at_ = state_.step;
 }
 

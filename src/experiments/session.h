@@ -38,6 +38,7 @@ class Session {
   Folder folder_;  // after task and model: what cannot be built leaves no folder behind
   std::unique_ptr<training::Threads> threads_;
   std::unique_ptr<training::Trainer> trainer_;
+  std::unique_ptr<training::Evaluator> evaluator_;
   std::unique_ptr<AppendFile> metrics_, timing_;
 
   RunState state_;

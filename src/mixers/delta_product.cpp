@@ -3,11 +3,15 @@
 #include <cmath>
 
 #include "mixers/initial.h"
+#include "ops/cast_weights.h"
 #include "ops/delta_product.h"
+#include "ops/join.h"
 #include "ops/linears.h"
 #include "ops/pointwise.h"
 #include "ops/read_state.h"
+#include "ops/short_conv.h"
 #include "ops/take.h"
+#include "ops/wide_sigmoid.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -55,6 +59,7 @@ class DeltaProduct final : public Mixer {
     if (c_.initial_state) out.emplace_back("initial_state");
     return out;
   }
+  bool reads_products() const override { return true; }
   int64_t state_size() const override {
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
     return H * K * V + c_.conv * H * (K + N * K + N * V);
@@ -84,6 +89,10 @@ class DeltaProduct final : public Mixer {
     if (activation == "elu") return torch::elu(y) + 1;
     return y;
   }
+  // The step sizes. The recurrence wants them in float32, which on a GPU saves it a pass.
+  static Tensor step_sizes(const Tensor& y, double largest) {
+    return y.is_cuda() ? ops::wide_sigmoid(y, largest) : scaled_sigmoid(y, largest);
+  }
   Tensor normalise(const Tensor& y) const {
     if (c_.qk_norm == "l2") return ops::l2_norm(y, kNormEps);
     if (c_.qk_norm == "sum") return (y / y.sum(-1, true)).to(y.scalar_type());
@@ -97,7 +106,9 @@ class DeltaProduct final : public Mixer {
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
     Inputs in = project(x, !context.last_only);
     if (x.token.defined() && conv) look_up(in, x.token);
-    if (conv) {
+    if (conv && together(in)) {
+      convolve_together(in, state, context);
+    } else if (conv) {
       const auto& cu = context.cu_seqlens;
       const int64_t B = x.batch(), T = x.length();
       if (in.q.defined())
@@ -109,10 +120,12 @@ class DeltaProduct final : public Mixer {
       in.k = activate(in.k, c_.qk_activation);
       in.v = activate(in.v, c_.v_activation);
     }
-    if (in.q.defined()) in.q = normalise(in.q);
-    in.k = normalise(in.k);
+    if (!conv || !together(in)) {
+      if (in.q.defined()) in.q = normalise(in.q);
+      in.k = normalise(in.k);
+    }
     const double largest = c_.negative() ? 2 : 1;
-    in.beta = c_.beta ? scaled_sigmoid(in.beta, largest)
+    in.beta = c_.beta ? step_sizes(in.beta, largest)
                       : torch::full(in.k.sizes().slice(0, in.k.dim() - 1), largest,
                                     in.k.options().requires_grad(false));
     // The logarithm of a gate near 1 needs more digits than bfloat16 has.
@@ -127,6 +140,35 @@ class DeltaProduct final : public Mixer {
       if (c_.forget_gate) context.observe("log_gate", in.log_gate);
     }
     return in;
+  }
+
+  // On a GPU q, k and v are the columns of one product and take the same way: one convolution and
+  // one norm instead of three and two.
+  bool together(const Inputs& in) const {
+    return in.q.defined() && in.q.is_cuda() && c_.qk_activation == "silu" &&
+           c_.v_activation == "silu";
+  }
+  void convolve_together(Inputs& in, State& state, const Context& context) const {
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
+    const int64_t B = in.q.size(0), T = in.q.size(1);
+    const auto dtype = in.q.scalar_type();
+    const Tensor weight =
+        ops::join({ops::weight_in(q_conv_->weight, dtype), ops::weight_in(k_conv_->weight, dtype),
+                   ops::weight_in(v_conv_->weight, dtype)},
+                  0);
+    const auto out = ops::short_conv(
+        {.x = ops::join({in.q, in.k, in.v}, 2),
+         .weight = weight,
+         .bias = {},
+         .state = state[1].defined() ? ops::join({state[1], state[2], state[3]}, 1) : Tensor(),
+         .silu = true,
+         .cu_seqlens = context.cu_seqlens});
+    const auto states = ops::split(out.state, {H * K, N * H * K, N * H * V}, 1);
+    for (size_t i = 0; i < states.size(); ++i) state[1 + i] = states[i];
+    const auto y = ops::split(out.y, {(1 + N) * H * K, N * H * V}, 2);
+    const Tensor normed = normalise(y[0].view({B, T, (1 + N) * H, K}));
+    const auto qk = ops::split(normed, {H, N * H}, 2);
+    in.q = qk[0], in.k = qk[1].view({B, T, N, H, K}), in.v = y[1].view({B, T, N, H, V});
   }
 
   // Every product with x, at all positions; q and the gate only where they are wanted there. What

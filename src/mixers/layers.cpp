@@ -1,7 +1,9 @@
 #include "mixers/layers.h"
 
 #include "base/error.h"
+#include "ops/add_norm.h"
 #include "ops/block_linear.h"
+#include "ops/cast_weights.h"
 #include "ops/node.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
@@ -51,11 +53,16 @@ Tensor HeadNorm::forward(const Tensor& x) const {
 
 Tensor RmsNorm::forward(const Tensor& x) const { return ops::rms_norm(x, weight, eps_); }
 
+std::pair<Tensor, Tensor> RmsNorm::after(const Tensor& x, const Tensor& y,
+                                         bool for_products) const {
+  return ops::add_norm(x, y, weight, eps_, for_products);
+}
+
 Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,
                           const Tensor& cu_seqlens) const {
   // Under autocast x is bfloat16, and a convolution there has bfloat16 weights as well.
   const auto out = ops::short_conv({.x = x,
-                                    .weight = weight.to(x.scalar_type()),
+                                    .weight = ops::weight_in(weight, x.scalar_type()),
                                     .bias = bias.defined() ? bias.to(x.scalar_type()) : bias,
                                     .state = state,
                                     .silu = silu,

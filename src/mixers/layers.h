@@ -45,6 +45,13 @@ class Norm : public torch::nn::Module {
     weight = register_parameter("weight", torch::empty(size));
   }
   virtual Tensor forward(const Tensor& x) const = 0;
+  // {x + y, the norm of that}; an undefined y is zero. With `for_products` nobody but matrix
+  // products reads the norm, and under autocast it may have their type.
+  virtual std::pair<Tensor, Tensor> after(const Tensor& x, const Tensor& y,
+                                          bool /*for_products*/) const {
+    const Tensor s = y.defined() ? x + y : x;
+    return {s, forward(s)};
+  }
   virtual double initial() const = 0;  // of the weight: a gain of 1
   Tensor weight;                       // [size]
 
@@ -56,6 +63,8 @@ class RmsNorm final : public Norm {
  public:
   using Norm::Norm;
   Tensor forward(const Tensor& x) const override;
+  std::pair<Tensor, Tensor> after(const Tensor& x, const Tensor& y,
+                                  bool for_products) const override;
   double initial() const override { return 1; }
 };
 

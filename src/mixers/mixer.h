@@ -18,6 +18,9 @@ struct Context {
   Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
   bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
+  // Of a model: undefined, or int64 [n], rising: only these of the flattened [B*T] rows are wanted,
+  // [1,n,..]. Mixers give all rows nevertheless.
+  Tensor only = {};
   // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: its own
   // choice.
   std::string kernel = {};
@@ -73,6 +76,8 @@ class Mixer : public torch::nn::Module {
   // dimension 1, the newest last, with zeros before the first where others are longer.
   virtual int64_t state_size() const = 0;
   virtual bool state_grows() const { return false; }
+  // Whether x is read by matrix products alone, which under autocast round it anyway.
+  virtual bool reads_products() const { return false; }
 };
 using MixerPtr = std::shared_ptr<Mixer>;
 

@@ -1,6 +1,7 @@
 #include "model/block.h"
 
 #include "ops/pointwise.h"
+#include "ops/take.h"
 
 namespace lrnn::model {
 
@@ -42,20 +43,32 @@ Block::Block(const ModelConfig& c, int64_t index) : plain_(c.block == "plain") {
   mlp_ = register_module("mlp", std::make_shared<GatedMlp>(c.width, mlp));
 }
 
-Tensor Block::forward(const mixers::Rows& in, mixers::State& state, const Context& context) const {
-  const auto normed = [](const std::shared_ptr<mixers::Norm>& norm, const Tensor& x) {
-    return norm ? norm->forward(x) : x;
+Stream Block::forward(const Stream& in, mixers::State& state, const Context& context) const {
+  // {x + y, the norm of that}
+  const auto after = [](const std::shared_ptr<mixers::Norm>& norm, const Tensor& x, const Tensor& y,
+                        bool for_products) -> std::pair<Tensor, Tensor> {
+    if (norm) return norm->after(x, y, for_products);
+    const Tensor s = y.defined() ? x + y : x;
+    return {s, s};
   };
-  const Tensor y = mixer_->forward({normed(attn_norm_, in.x), in.token}, state, context);
-  if (plain_) return normed(out_norm_, y);
+  const auto [s, h] = after(attn_norm_, in.x.x, in.y, mixer_->reads_products());
+  const mixers::Rows stream{s, in.x.token};
+  Tensor y = mixer_->forward({h, in.x.token}, state, context);
+  const auto wanted = [&](const Tensor& rows) {
+    return context.only.defined() ? ops::pick(rows.flatten(0, 1), context.only).unsqueeze(0) : rows;
+  };
+  y = wanted(y);
+  if (plain_) return {{out_norm_ ? out_norm_->forward(y) : y, {}}, {}};
   Tensor x;
   if (context.last_only) {
-    const Tensor last = context.last_rows(in.batch(), in.length(), 1);  // [S,1]
-    x = in.rows(context.cu_seqlens.defined() ? last.transpose(0, 1) : last) + y;
+    const Tensor last = context.last_rows(stream.batch(), stream.length(), 1);  // [S,1]
+    x = stream.rows(context.cu_seqlens.defined() ? last.transpose(0, 1) : last);
   } else {
-    x = in.rows() + y;
+    x = wanted(stream.rows());
   }
-  return mlp_ ? x + mlp_->forward(normed(mlp_norm_, x)) : x;
+  if (!mlp_) return {{x, {}}, y};
+  const auto [sum, normed] = after(mlp_norm_, x, y, true);
+  return {{sum, {}}, mlp_->forward(normed)};
 }
 
 }  // namespace lrnn::model

@@ -22,14 +22,22 @@ std::shared_ptr<mixers::Norm> make_norm(const ModelConfig& config);
 // (swiglu), or 1.3 rounded up to 64 (geglu).
 int64_t hidden_units(const MlpConfig& config, int64_t width);
 
+// The residual stream between blocks: x + y, or x where y is undefined. The sum is left to the norm
+// that reads it.
+struct Stream {
+  mixers::Rows x;
+  Tensor y;
+  Tensor sum() const { return y.defined() ? x.rows() + y : x.rows(); }
+};
+
 // x + mixer(norm(x)), then x + mlp(norm(x)); or, plain, norm(mixer(norm(x)))
 class Block : public torch::nn::Module {
  public:
   Block(const ModelConfig& config, int64_t index);
 
-  // x as in Rows: activations, or the embedding with the tokens. With context.last_only the
+  // in.x as in Rows: activations, or the embedding with the tokens. With context.last_only the
   // residual stream, like everything else, is computed at the last positions only.
-  Tensor forward(const mixers::Rows& x, mixers::State& state, const Context& context) const;
+  Stream forward(const Stream& in, mixers::State& state, const Context& context) const;
 
   mixers::Mixer& mixer() const { return *mixer_; }
 

@@ -23,22 +23,25 @@ class Trunk : public torch::nn::Module {
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
-    mixers::Rows x{embeddings_->weight, tokens};
+    Stream x{{embeddings_->weight, tokens}, {}};
     // Few tokens of many: looking them up first is less work than transforming the table.
-    if (embeddings_->weight.size(0) >= tokens.numel()) x = {x.rows(), {}};
+    if (embeddings_->weight.size(0) >= tokens.numel()) x = {{x.x.rows(), {}}, {}};
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      const bool last = context.last_only && i + 1 == blocks_.size();
-      x = {blocks_[i]->forward(x, state[i], layer_context(context, i, last)), {}};
+      const bool last = i + 1 == blocks_.size();
+      x = blocks_[i]->forward(x, state[i], layer_context(context, i, last));
     }
-    return norm_ ? norm_->forward(x.x) : x.x;
+    return norm_ ? norm_->after(x.x.x, x.y, true).second : x.sum();
   }
 
   const Tensor& embedding() const { return embeddings_->weight; }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
  private:
-  static Context layer_context(const Context& context, size_t layer, bool last_only) {
-    Context out{.cu_seqlens = context.cu_seqlens, .last_only = last_only, .kernel = context.kernel};
+  static Context layer_context(const Context& context, size_t layer, bool last) {
+    Context out{.cu_seqlens = context.cu_seqlens,
+                .last_only = last && context.last_only,
+                .only = last ? context.only : Tensor(),
+                .kernel = context.kernel};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
         context.observe(cat("layers.", layer, ".", name), value);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 // What liblrnn_cuda.so brings beside kernels. Everything else is compiled without CUDA and asks
 // here; loading the library makes it available.
@@ -14,6 +15,7 @@ class Recording {
  public:
   virtual ~Recording() = default;
   virtual void replay() = 0;
+  virtual int64_t size() const = 0;  // kernels and copies
 };
 
 // One update of AdamW over flat float32 buffers, all on the GPU: nobody waits for the gradient's
@@ -30,16 +32,32 @@ struct GpuAdamW {
   torch::Tensor report;
 };
 
+// The gradient of values begin .. begin+size-1 of the flat buffers, where backward left it: the sum
+// of a float32 and a bfloat16 tensor, either of which may be undefined.
+struct GpuGradient {
+  torch::Tensor wide, narrow;
+  int64_t begin = 0, size = 0;
+};
+
 class Gpu {
  public:
   virtual ~Gpu() = default;
   // While the result lives, this thread's work goes to a stream of its own, as recording needs and
   // as runs that share a GPU want.
   virtual std::shared_ptr<void> own_stream() = 0;
-  // Runs `work` to make everything ready, then records it. It must not wait for the GPU.
-  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
+  // Runs `work` to make everything ready, then records it. It must not wait for the GPU. Recordings
+  // made `beside` another share its memory: what one leaves must be read before the other is
+  // replayed.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work,
+                                            const Recording* beside = nullptr) = 0;
   virtual void wait() = 0;  // until this thread's stream has nothing left to do
-  virtual void adamw(const GpuAdamW& update) = 0;
+  // Takes the gradients into update.grads and makes the update.
+  virtual void adamw(const GpuAdamW& update, const std::vector<GpuGradient>& gradients) = 0;
+  // The gradient of share * the sum of the cross-entropies of logits [rows,V] at the targets int64
+  // [rows] (-1: none). That loss and the rows whose argmax is the target are added to
+  // report[kLoss] and report[kRight]. share and report: float64 on the GPU.
+  virtual torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
+                                      const torch::Tensor& share, const torch::Tensor& report) = 0;
   virtual std::string name() = 0;  // of the device
 };
 

@@ -2,6 +2,10 @@
 
 #include <ATen/autocast_mode.h>
 
+#include <algorithm>
+
+#include "ops/cast_weights.h"
+#include "ops/join.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -12,10 +16,35 @@ Tensor as_matrix(const Tensor& x, int64_t D) {
   return x.dim() == 2 && x.size(1) == D ? x : x.reshape({-1, D});
 }
 
+// On a GPU weights that lie side by side are one matrix: a small product costs a launch, whatever
+// its size. Rows of the results should lie on 16 bytes, so others stay alone.
+using Group = std::vector<size_t>;  // numbers of weights
+std::vector<Group> groups_of(const std::vector<Tensor>& weights) {
+  std::vector<size_t> order(weights.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const bool gpu = weights[0].is_cuda();
+  if (gpu)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::less<>()(weights[a].const_data_ptr(), weights[b].const_data_ptr());
+    });
+  std::vector<Group> out;
+  for (const size_t i : order) {
+    const bool follows = gpu && !out.empty() && weights[i].size(0) % 8 == 0 &&
+                         weights[out.back()[0]].size(0) % 8 == 0 &&
+                         side_by_side({weights[out.back().back()], weights[i]}, 0);
+    if (follows)
+      out.back().push_back(i);
+    else
+      out.push_back({i});
+  }
+  return out;
+}
+
 struct LinearsBackward final : torch::autograd::Node {
   SavedVariable x;
   std::vector<SavedVariable> weights;  // [outs[i],D]
   std::vector<int64_t> outs;
+  std::vector<Group> groups;
   int64_t D = 0;
 
   std::string name() const override { return "LinearsBackward"; }
@@ -32,14 +61,29 @@ struct LinearsBackward final : torch::autograd::Node {
   variable_list gradients(const variable_list& grad) {
     const Tensor input = x.unpack(), rows = as_matrix(input, D);
     variable_list out(1 + weights.size());
-    for (size_t i = 0; i < weights.size(); ++i) {
-      if (!grad[i].defined()) continue;
-      const Tensor dy = as_matrix(grad[i], outs[i]);
+    for (const Group& group : groups) {
+      std::vector<Tensor> dys, ws;
+      std::vector<int64_t> sizes;
+      bool wanted = false, any = false;
+      for (const size_t i : group) {
+        wanted = wanted || task_should_compute_output(1 + i), any = any || grad[i].defined();
+        sizes.push_back(outs[i]), ws.push_back(weights[i].unpack());
+      }
+      if (!any) continue;
+      for (const size_t i : group)
+        dys.push_back(grad[i].defined() ? as_matrix(grad[i], outs[i])
+                                        : at::zeros({rows.size(0), outs[i]}, rows.options()));
+      const Tensor dy = joined(dys, 1);
       if (task_should_compute_output(0)) {
-        const Tensor w = weights[i].unpack();
+        const Tensor w = joined(ws, 0);
         out[0] = out[0].defined() ? add_product(out[0], dy, w) : at::mm(dy, w);
       }
-      if (task_should_compute_output(1 + i)) out[1 + i] = at::mm(dy.t(), rows);
+      if (!wanted) continue;
+      const Tensor dw = at::mm(dy.t(), rows);
+      const auto each = group.size() == 1 ? variable_list{dw} : pieces(dw, sizes, 0);
+      for (size_t j = 0; j < group.size(); ++j)
+        if (grad[group[j]].defined() && task_should_compute_output(1 + group[j]))
+          out[1 + group[j]] = each[j];
     }
     if (out[0].defined() && out[0].sizes() != input.sizes()) out[0] = out[0].view(input.sizes());
     return out;
@@ -51,7 +95,9 @@ struct LinearsBackward final : torch::autograd::Node {
 };
 
 Tensor cast(const Tensor& x, c10::DeviceType device) {
-  return at::autocast::cached_cast(at::autocast::get_autocast_dtype(device), x, device);
+  const auto dtype = at::autocast::get_autocast_dtype(device);
+  const Tensor copy = cast_weight(x, dtype);
+  return copy.defined() ? copy : at::autocast::cached_cast(dtype, x, device);
 }
 
 }  // namespace
@@ -63,22 +109,30 @@ std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const
     for (auto& w : weights) w = cast(w, device);
   }
   const int64_t D = weights.at(0).size(1);
+  const auto groups = groups_of(weights);
   std::shared_ptr<LinearsBackward> node;
   if (torch::autograd::compute_requires_grad(x, weights)) {
     node.reset(new LinearsBackward, torch::autograd::deleteNode);
     node->set_next_edges(torch::autograd::collect_next_edges(x, weights));
     node->x = SavedVariable(x, false);
-    node->D = D;
+    node->D = D, node->groups = groups;
     for (const auto& w : weights)
       node->weights.emplace_back(w, false), node->outs.push_back(w.size(0));
   }
-  std::vector<Tensor> out;
-  out.reserve(weights.size());
+  std::vector<Tensor> out(weights.size());
   below_autograd([&] {
     const Tensor rows = as_matrix(x, D);
-    for (size_t i = 0; i < weights.size(); ++i) {
-      const Tensor y = at::mm(rows, weights[i].t());
-      out.push_back(y.sizes() == at::IntArrayRef(shapes[i]) ? y : at::_unsafe_view(y, shapes[i]));
+    for (const Group& group : groups) {
+      std::vector<Tensor> ws;
+      for (const size_t i : group) ws.push_back(weights[i]);
+      const Tensor y = at::mm(rows, joined(ws, 0).t());
+      int64_t at = 0;
+      for (const size_t i : group) {
+        const int64_t size = weights[i].size(0);
+        const Tensor own = group.size() == 1 ? y : y.narrow(1, at, size);
+        out[i] = own.sizes() == at::IntArrayRef(shapes[i]) ? own : at::_unsafe_view(own, shapes[i]);
+        at += size;
+      }
     }
   });
   if (node) torch::autograd::set_history(out, node);

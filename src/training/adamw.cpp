@@ -38,7 +38,7 @@ void AdamW::seat(torch::nn::Module& module) {
           "[adamw] parameter ", item.key(), " must be float32 on the device of the others, got ",
           p.scalar_type(), " on ", p.device());
     device = p.device();
-    slots_.push_back({item.key(), p, {}, total, p.numel()});
+    slots_.push_back({item.key(), p, {}, {}, total, p.numel()});
     total += (p.numel() + kAlign - 1) / kAlign * kAlign;
   }
   for (auto* buffer : {&values_, &grads_, &m_, &v_}) *buffer = torch::zeros({total}, device);
@@ -133,6 +133,43 @@ void AdamW::step(double lr, double scale) {
   });
   // Views saved by a graph must know that their values changed.
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
+}
+
+void AdamW::drop_grads() {
+  for (auto& slot : slots_) {
+    slot.parameter.mutable_grad().reset();
+    if (slot.copy.defined()) slot.copy.mutable_grad().reset();
+  }
+}
+
+std::vector<ops::GpuGradient> AdamW::fetch_grads() {
+  std::vector<ops::GpuGradient> out;
+  for (auto& slot : slots_) {
+    ops::GpuGradient g{.wide = slot.parameter.grad(),
+                       .narrow = slot.copy.defined() ? slot.copy.grad() : Tensor(),
+                       .begin = slot.begin,
+                       .size = slot.size};
+    out.push_back(std::move(g));
+    // From here on it is where everybody looks for it.
+    slot.parameter.mutable_grad() = slot.grad;
+    if (slot.copy.defined()) slot.copy.mutable_grad().reset();
+  }
+  return out;
+}
+
+const ops::CastWeights::Copies& AdamW::cast_copies(torch::Dtype dtype) {
+  if (!flat_copies_.defined()) {
+    flat_copies_ = torch::empty(values_.sizes(), values_.options().dtype(dtype));
+    for (auto& slot : slots_) {
+      if (slot.parameter.dim() < 2) continue;
+      slot.copy = flat_copies_.narrow(0, slot.begin, slot.size).view(slot.parameter.sizes());
+      slot.copy = slot.copy.detach().requires_grad_();
+      copies_[slot.parameter.unsafeGetTensorImpl()] = slot.copy;
+    }
+  }
+  const torch::NoGradGuard no_grad;
+  flat_copies_.copy_(values_);
+  return copies_;
 }
 
 ops::GpuAdamW AdamW::on_gpu(const Tensor& settings, const Tensor& report) const {

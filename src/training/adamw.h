@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "ops/cast_weights.h"
 #include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/config.h"
@@ -39,8 +40,14 @@ class AdamW {
   // One update with gradients times `scale`.
   void step(double lr, double scale = 1);
 
-  // The same update where the parameters are on a GPU: the buffers, to be recorded once; then, for
-  // every update, its settings, and applied() when the report says that it was made.
+  // The same update where the parameters are on a GPU. Gradients are dropped before backward, so
+  // that it need not add to them, and fetched afterwards from where it left them. The buffers are
+  // recorded once; then, for every update, its settings, and applied() when the report says that it
+  // was made.
+  void drop_grads();
+  std::vector<ops::GpuGradient> fetch_grads();
+  // Copies of all matrices in `dtype`, in one pass, for products to read (see ops::CastWeights).
+  const ops::CastWeights::Copies& cast_copies(torch::Dtype dtype);
   ops::GpuAdamW on_gpu(const torch::Tensor& settings, const torch::Tensor& report) const;
   void fill_settings(double lr, double clip, double* settings) const;
   void applied() { ++t_; }
@@ -54,6 +61,7 @@ class AdamW {
   struct Slot {
     std::string name;
     torch::Tensor parameter, grad;  // grad: the view of grads_
+    torch::Tensor copy;             // a view of flat_copies_, or undefined
     int64_t begin, size;
   };
   struct Piece {  // what one thread takes at a time; all of it decays or none of it
@@ -68,6 +76,8 @@ class AdamW {
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
   torch::Tensor values_, grads_, m_, v_;
+  torch::Tensor flat_copies_;  // values_ in another type
+  ops::CastWeights::Copies copies_;
 };
 
 }  // namespace lrnn::training

@@ -79,16 +79,40 @@ Batch make_rectangle(const Example* examples, int64_t count, int64_t vocabulary,
   out.input = torch::zeros({count, length}, torch::kInt64);
   out.target = torch::full({count * length}, -1, torch::kInt64);
   auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
+  bool one_each = true;
   for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
     check_example(*e, vocabulary);
     check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
           " tokens does not fit into a rectangle of ", length);
     std::copy(e->input.begin(), e->input.end(), input);
     std::copy(e->target.begin(), e->target.end(), target);
-    out.targets += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
+    const auto asked =
+        std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
+    out.targets += asked, one_each = one_each && asked == 1;
   }
   check(out.targets > 0, "the task made a batch without a single target");
+  if (one_each) {
+    out.context.only = (out.target >= 0).nonzero().squeeze(1);
+    out.target = out.target.index_select(0, out.context.only);
+  }
   return out;
+}
+
+Batch room_for(const Batch& batch, torch::Device device) {
+  Batch out = batch;
+  out.input = torch::empty_like(batch.input, device);
+  out.target = torch::empty_like(batch.target, device);
+  if (batch.context.only.defined())
+    out.context.only = torch::empty_like(batch.context.only, device);
+  return out;
+}
+
+void send(const Batch& batch, Batch& to) {
+  const auto copy = [](Tensor& x, const Tensor& from) {
+    if (from.defined()) x.copy_(from.is_pinned() ? from : from.pin_memory(), true);
+  };
+  copy(to.input, batch.input), copy(to.target, batch.target);
+  copy(to.context.only, batch.context.only);
 }
 
 std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split, Range length,

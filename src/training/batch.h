@@ -22,9 +22,13 @@ struct Batch {
 Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary);
 
 // The same examples as a rectangle [count,length] on the CPU, for devices that want equal shapes:
-// shorter ones are followed by tokens without a target, which no causal model takes notice of.
+// shorter ones are followed by tokens without a target, which no causal model takes notice of. When
+// every example asks one question, context.only names those rows, and there are no other targets.
 Batch make_rectangle(const tasks::Example* examples, int64_t count, int64_t vocabulary,
                      int64_t length);
+// Room for such a batch on `device`, and the batch copied there; the host need not wait for it.
+Batch room_for(const Batch& batch, torch::Device device);
+void send(const Batch& batch, Batch& to);
 int64_t longest(const tasks::Example* examples, int64_t count);
 
 // Examples first .. first+count-1 of a split.

@@ -1,7 +1,10 @@
 #include "training/evaluate.h"
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
 
+#include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/batch.h"
 #include "training/precision.h"
@@ -26,19 +29,11 @@ int64_t fitting(const std::vector<Example>& examples, int64_t first, int64_t mos
   return last - first;
 }
 
-Batch batch_for(torch::Device device, const Example* examples, int64_t count, int64_t vocabulary) {
-  if (device.is_cpu()) return make_batch(examples, count, vocabulary);
-  const int64_t length = (longest(examples, count) + kPadTo - 1) / kPadTo * kPadTo;
-  Batch out = make_rectangle(examples, count, vocabulary, length);
-  out.input = out.input.to(device), out.target = out.target.to(device);
-  return out;
-}
-
 class Counter {
  public:
   explicit Counter(tasks::Score score) : score_(score) {}
 
-  void add(const Example& example, const bool* right) {
+  void add(const Example& example, const char* right) {
     Tally counted;
     int64_t good = 0, at = 0;  // right in a row from the start; index among the targets
     for (int64_t target : example.target) {
@@ -79,49 +74,159 @@ class Counter {
   std::vector<int64_t> fails_;
 };
 
+// Examples and where they go: one forward.
+struct Piece {
+  const Example* examples;
+  int64_t count;
+};
+
+// What a forward says: the sum of the losses, and for every target whether it was hit.
+struct Answers {
+  double loss = 0;
+  int64_t targets = 0;
+  std::vector<char> right;  // in the order of the targets
+};
+
+Answers answers_on_cpu(model::Model& model, const Piece& piece, const EvaluateOptions& options) {
+  auto batch = make_batch(piece.examples, piece.count, model.vocabulary());
+  batch.context.kernel = options.kernel;
+  model::State state;
+  const auto logits = model.forward(batch.input, state, batch.context);
+  Answers out{
+      .loss = loss_sum(logits, batch).item<double>(), .targets = batch.targets, .right = {}};
+  // -1 is never an argmax, so rows without a target are false; keep the others.
+  const auto hits = right(logits, batch).masked_select(batch.target >= 0).contiguous();
+  out.right.assign(hits.const_data_ptr<bool>(), hits.const_data_ptr<bool>() + hits.numel());
+  return out;
+}
+
 }  // namespace
 
-Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options) {
+// The forwards on a GPU, by shape. One at a time is under way.
+struct Evaluator::Forwards {
+  Forwards(model::Model& model, bool record) : model_(model), record_(record) {}
+
+  void begin(const Piece& piece, const EvaluateOptions& options) {
+    const int64_t length = (longest(piece.examples, piece.count) + kPadTo - 1) / kPadTo * kPadTo;
+    const Batch batch = make_rectangle(piece.examples, piece.count, model_.vocabulary(), length);
+    target_ = batch.target, targets_ = batch.targets;
+    auto& of = by_shape_[{piece.count, length, batch.context.only.defined(), options.precision,
+                          options.kernel}];
+    const bool known = of.batch.input.defined();
+    if (!known) {
+      of.batch = room_for(batch, model_.device());
+      of.batch.context.kernel = options.kernel;
+    }
+    send(batch, of.batch);
+    if (record_ && known && !of.recording) {
+      const ops::Recording* beside = nullptr;
+      for (const auto& [shape, other] : by_shape_)
+        if (other.recording) beside = other.recording.get();
+      of.recording = ops::gpu()->record([&] { work(of, options.precision); }, beside);
+    }
+    of.recording ? of.recording->replay() : work(of, options.precision);
+    loss_ = of.loss, right_ = of.right;
+  }
+
+  Answers end() {
+    Answers out{.loss = loss_.item<double>(), .targets = targets_, .right = {}};
+    const auto hits = right_.cpu();
+    const bool* const hit = hits.const_data_ptr<bool>();
+    const int64_t* const target = target_.const_data_ptr<int64_t>();
+    for (int64_t i = 0; i < target_.numel(); ++i)
+      if (target[i] >= 0) out.right.push_back(hit[i]);
+    loss_.reset(), right_.reset();
+    return out;
+  }
+
+ private:
+  struct Forward {
+    Batch batch;  // on the GPU
+    torch::Tensor loss, right;
+    std::unique_ptr<ops::Recording> recording;
+  };
+  // Casts of the weights belong into a recording, hence the precision inside.
+  void work(Forward& of, const std::string& precision) {
+    Precision guard(precision, model_.device().type());
+    model::State state;
+    const auto logits = model_.forward(of.batch.input, state, of.batch.context);
+    of.loss = loss_sum(logits, of.batch), of.right = right(logits, of.batch);
+  }
+
+  model::Model& model_;
+  bool record_;
+  std::map<std::tuple<int64_t, int64_t, bool, std::string, std::string>, Forward> by_shape_;
+  torch::Tensor target_, loss_, right_;  // of what is under way
+  int64_t targets_ = 0;
+};
+
+Evaluator::Evaluator(model::Model& model, const tasks::Task& task, bool record)
+    : model_(model), task_(task) {
+  if (!model.device().is_cpu()) forwards_ = std::make_unique<Forwards>(model, record);
+}
+Evaluator::~Evaluator() = default;
+
+Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
   check(options.batch >= 1, "an evaluation needs a batch of at least 1, got ", options.batch);
-  const int64_t samples = options.samples ? options.samples : task.eval_samples;
+  const int64_t samples = options.samples ? options.samples : task_.eval_samples;
   check(samples >= 1, "an evaluation needs at least 1 sample, got ", samples);
   const Range length =
-      options.length == Range{} ? task.length(tasks::Split::kEval) : options.length;
+      options.length == Range{} ? task_.length(tasks::Split::kEval) : options.length;
   check(length.lo <= length.hi, "an evaluation needs lengths from low to high, got ", length.lo,
         " to ", length.hi);
 
   torch::InferenceMode no_gradients;
-  const auto device = model.device();
-  const int64_t most = device.is_cpu() ? kTokensPerForward : kTokensPerGpuForward;
-  Precision precision(options.precision, device.type());
-  Counter counter(task.score());
+  const int64_t most = forwards_ ? kTokensPerGpuForward : kTokensPerForward;
+  std::optional<Precision> precision;
+  if (!forwards_) precision.emplace(options.precision, torch::kCPU);
+  Counter counter(task_.score());
   double loss = 0;
   int64_t batches = 0;
-  for (int64_t first = 0; first < samples; first += options.batch, ++batches) {
-    const auto examples = draw(task, options.seed, tasks::Split::kEval, length, first,
-                               std::min(options.batch, samples - first));
+
+  struct Drawn {
+    std::vector<Example> examples;
     double sum = 0;
     int64_t targets = 0;
-    for (int64_t i = 0, n; i < int64_t(examples.size()); i += n) {
-      n = fitting(examples, i, most);
-      auto batch = batch_for(device, &examples[size_t(i)], n, task.vocabulary());
-      batch.context.kernel = options.kernel;
-      model::State state;
-      const auto logits = model.forward(batch.input, state, batch.context);
-      sum += loss_sum(logits, batch).item<double>();
-      targets += batch.targets;
-      // -1 is never an argmax, so rows without a target are false; keep the others.
-      const auto hits = right(logits, batch).masked_select(batch.target >= 0).cpu().contiguous();
-      const bool* hit = hits.const_data_ptr<bool>();
-      for (int64_t j = i; j < i + n; ++j) {
-        const auto& target = examples[size_t(j)].target;
-        counter.add(examples[size_t(j)], hit);
-        hit += std::count_if(target.begin(), target.end(), [](auto t) { return t >= 0; });
-      }
+  };
+  const auto count = [&](Drawn& batch, const Piece& piece, const Answers& answers) {
+    batch.sum += answers.loss, batch.targets += answers.targets;
+    const char* hit = answers.right.data();
+    for (auto e = piece.examples; e != piece.examples + piece.count; ++e) {
+      counter.add(*e, hit);
+      hit += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
     }
-    loss += sum / double(targets);
+    if (piece.examples + piece.count == batch.examples.data() + batch.examples.size())
+      loss += batch.sum / double(batch.targets), ++batches;
+  };
+  // Of the GPU's answers the last are read when the next examples are ready.
+  std::shared_ptr<Drawn> under_way;
+  Piece piece{};
+  const auto read = [&] {
+    if (under_way) count(*under_way, piece, forwards_->end());
+    under_way.reset();
+  };
+  for (int64_t first = 0; first < samples; first += options.batch) {
+    const auto batch = std::make_shared<Drawn>();
+    batch->examples = draw(task_, options.seed, tasks::Split::kEval, length, first,
+                           std::min(options.batch, samples - first));
+    for (int64_t i = 0, n; i < int64_t(batch->examples.size()); i += n) {
+      n = fitting(batch->examples, i, most);
+      const Piece next{&batch->examples[size_t(i)], n};
+      if (!forwards_) {
+        count(*batch, next, answers_on_cpu(model_, next, options));
+        continue;
+      }
+      read();
+      forwards_->begin(next, options);
+      under_way = batch, piece = next;
+    }
   }
-  return counter.result(loss / double(batches), task.chance());
+  read();
+  return counter.result(loss / double(batches), task_.chance());
+}
+
+Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options) {
+  return Evaluator(model, task).evaluate(options);
 }
 
 }  // namespace lrnn::training

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <memory>
 
 #include "model/model.h"
 #include "tasks/task.h"
@@ -34,6 +35,24 @@ struct EvaluateOptions {
   std::string precision = "float32";
   std::string kernel = {};  // see mixers::Context
 };
+
+// Evaluates a model again and again. On a GPU the forward of a shape that comes back is recorded
+// and replayed, and the host draws the next examples meanwhile: small models are bound by launches
+// otherwise. The recordings read the weights where they lie.
+class Evaluator {
+ public:
+  // With `record` false every kernel is launched by itself: the same bits, for tests.
+  Evaluator(model::Model& model, const tasks::Task& task, bool record = true);
+  ~Evaluator();
+  Evaluation evaluate(const EvaluateOptions& options);
+
+ private:
+  struct Forwards;
+  model::Model& model_;
+  const tasks::Task& task_;
+  std::unique_ptr<Forwards> forwards_;  // on a GPU
+};
+
 Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options);
 
 }  // namespace lrnn::training

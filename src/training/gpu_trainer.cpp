@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <future>
 
 #include "ops/torch.h"
 #include "training/nonfinite.h"
@@ -14,16 +15,22 @@ namespace {
 using ops::GpuAdamW;
 using torch::Tensor;
 
-// Few recordings, little padding: an eighth of the longest sequence, and a multiple of 8.
+// Few recordings, little padding: an eighth of the longest sequence, and a multiple of 8. Where all
+// are equally long there is one recording anyway.
 int64_t bucket_of(const tasks::Task& task) {
-  const int64_t longest = task.length(tasks::Split::kTrain).hi;
-  return std::max<int64_t>(8, (longest / 8 + 7) / 8 * 8);
+  const Range length = task.length(tasks::Split::kTrain);
+  return length.lo == length.hi ? 1 : std::max<int64_t>(8, (length.hi / 8 + 7) / 8 * 8);
 }
 
 ops::Gpu& loaded_gpu() {
   if (!ops::gpu()) throw Error("training on a GPU needs liblrnn_cuda.so", "use --device cuda");
   return *ops::gpu();
 }
+
+// Examples are pure functions of their numbers: large batches are drawn by several threads, so that
+// the GPU need not wait for one.
+constexpr int64_t kTokensPerThread = 32768;
+constexpr int64_t kMostThreads = 4;
 
 // From here copies to and from the GPU need not wait.
 Tensor pinned(const Tensor& x) { return x.pin_memory(); }
@@ -47,8 +54,28 @@ GpuTrainer::GpuTrainer(model::Model& model, const tasks::Task& task, const Train
   adamw_ = optimizer_.on_gpu(settings_, report_);
 }
 
+std::vector<tasks::Example> GpuTrainer::drawn(int64_t index) const {
+  const auto split = tasks::Split::kTrain;
+  const Range length = task_.length(split);
+  const int64_t threads =
+      std::clamp<int64_t>(config_.batch * length.hi / kTokensPerThread, 1, kMostThreads);
+  if (threads == 1) return examples(index);
+  std::vector<std::future<std::vector<tasks::Example>>> shares;
+  for (int64_t i = 0; i < threads; ++i) {
+    const int64_t begin = i * config_.batch / threads, end = (i + 1) * config_.batch / threads;
+    shares.push_back(std::async(std::launch::async, [=, this] {
+      return draw(task_, seed_, split, length, index * config_.batch + begin, end - begin);
+    }));
+  }
+  std::vector<tasks::Example> out;
+  out.reserve(size_t(config_.batch));
+  for (auto& share : shares)
+    for (auto& example : share.get()) out.push_back(std::move(example));
+  return out;
+}
+
 GpuTrainer::Parts GpuTrainer::make(int64_t index) const {
-  const auto all = examples(index);
+  const auto all = drawn(index);
   Parts out;
   out.index = index;
   out.length = (longest(all.data(), config_.batch) + bucket_ - 1) / bucket_ * bucket_;
@@ -58,6 +85,9 @@ GpuTrainer::Parts GpuTrainer::make(int64_t index) const {
         make_rectangle(&all[size_t(first)], last - first, task_.vocabulary(), out.length));
     auto& batch = out.parts.back();
     batch.input = pinned(batch.input), batch.target = pinned(batch.target);
+    auto& only = batch.context.only;
+    if (only.defined()) only = pinned(only);
+    out.only.push_back(only.defined());
     out.targets += batch.targets;
   }
   return out;
@@ -66,22 +96,23 @@ GpuTrainer::Parts GpuTrainer::make(int64_t index) const {
 // Everything the GPU does in an update. It must not wait for the host, nor the host for it.
 void GpuTrainer::work(const Step& step) {
   report_.zero_();
-  optimizer_.zero_grad();
-  const Tensor share = settings_[GpuAdamW::kShare].to(torch::kFloat32);
+  optimizer_.drop_grads();
+  const bool narrow = config_.precision == "bfloat16";
+  const ops::CastWeights::Copies none;
+  const ops::CastWeights weights(narrow ? optimizer_.cast_copies(torch::kBFloat16) : none);
+  const Tensor share = settings_[GpuAdamW::kShare];
   for (const auto& part : step.parts) {
-    Tensor loss;
+    Tensor rows;
     {
       Precision precision(config_.precision, model_.device().type());
       model::State state;
       const auto logits = model_.forward(part.input, state, part.context);
-      loss = loss_sum(logits, part) * share;
-      report_[GpuAdamW::kRight].add_(right(logits, part).sum());
+      rows = logits.view({-1, logits.size(-1)});
     }
-    loss.backward();
-    report_[GpuAdamW::kLoss].add_(loss.detach());
+    const Tensor drows = gpu_.cross_entropy(rows.detach(), part.target, share, report_);
+    rows.backward(drows);
   }
-  optimizer_.gather();
-  gpu_.adamw(adamw_);
+  gpu_.adamw(adamw_, optimizer_.fetch_grads());
 }
 
 void GpuTrainer::send(double lr, const Parts& parts, bool active) {
@@ -93,20 +124,16 @@ void GpuTrainer::send(double lr, const Parts& parts, bool active) {
 }
 
 GpuTrainer::Step& GpuTrainer::step_for(const Parts& parts) {
-  auto& step = steps_[parts.length];
+  auto& step = steps_[{parts.length, parts.only}];
   if (step.parts.empty())
-    for (const auto& part : parts.parts) {
-      step.parts.push_back(part);
-      step.parts.back().input = torch::empty_like(part.input, model_.device());
-      step.parts.back().target = torch::empty_like(part.target, model_.device());
-    }
-  for (size_t i = 0; i < parts.parts.size(); ++i) {
-    step.parts[i].input.copy_(parts.parts[i].input, true);
-    step.parts[i].target.copy_(parts.parts[i].target, true);
-  }
+    for (const auto& part : parts.parts) step.parts.push_back(room_for(part, model_.device()));
+  for (size_t i = 0; i < parts.parts.size(); ++i) training::send(parts.parts[i], step.parts[i]);
   if (record_ && !step.recording) {
-    send(0, parts, false);  // rehearsals move no weight
-    step.recording = gpu_.record([&] { work(step); });
+    send(0, parts, false);                   // rehearsals move no weight
+    const ops::Recording* beside = nullptr;  // only one of them runs at a time
+    for (const auto& [length, other] : steps_)
+      if (other.recording) beside = other.recording.get();
+    step.recording = gpu_.record([&] { work(step); }, beside);
     gpu_.wait();
   }
   return step;
@@ -118,6 +145,7 @@ Update GpuTrainer::update(int64_t step, int64_t index) {
   out.lr = learning_rate(config_, step), out.targets = parts.targets;
   auto& at = step_for(parts);
   send(out.lr, parts, true);
+  if (at.recording) kernels_ = at.recording->size();
   at.recording ? at.recording->replay() : work(at);
   host_report_.copy_(report_, /*non_blocking=*/true);
   next_ = make(index + 1);

@@ -15,11 +15,13 @@ class GpuTrainer final : public Trainer {
   GpuTrainer(model::Model& model, const tasks::Task& task, const TrainConfig& config, uint64_t seed,
              bool record = true);
   Update update(int64_t step, int64_t index) override;
+  int64_t kernels() const { return kernels_; }  // and copies, of the last recorded update
 
  private:
   // The parts of one batch, each [count,length] and its targets.
   struct Parts {
     int64_t index = -1, length = 0, targets = 0;
+    std::vector<bool> only;  // which parts have Context::only
     std::vector<Batch> parts;
   };
   struct Step {
@@ -27,6 +29,7 @@ class GpuTrainer final : public Trainer {
     std::unique_ptr<ops::Recording> recording;
   };
 
+  std::vector<tasks::Example> drawn(int64_t index) const;
   Parts make(int64_t index) const;
   Step& step_for(const Parts& parts);
   void work(const Step& step);
@@ -35,11 +38,12 @@ class GpuTrainer final : public Trainer {
 
   ops::Gpu& gpu_;
   bool record_;
+  int64_t kernels_ = 0;
   int64_t bucket_;  // lengths are rounded up to a multiple of this
   torch::Tensor settings_, report_, host_settings_, host_report_;
   ops::GpuAdamW adamw_;
   Parts next_;  // made while the GPU was busy with the one before
-  std::map<int64_t, Step> steps_;
+  std::map<std::pair<int64_t, std::vector<bool>>, Step> steps_;  // by length, and by Parts::only
 };
 
 }  // namespace lrnn::training

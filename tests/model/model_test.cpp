@@ -302,6 +302,26 @@ TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
   EXPECT_CLOSE("dense", last, run(batch).slice(1, -1));
 }
 
+TEST_P(Forward, SomeRowsAreThoseOfTheWhole) {
+  const Tensor tokens = torch::randint(5, {3, 4}, torch::kInt64);
+  Context context;
+  context.only = torch::tensor({1, 2, 7, 11});
+  State state;
+  const Tensor got = model_.forward(tokens, state, context);
+  ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
+  EXPECT_CLOSE("logits", got[0], run(tokens).view({12, 5}).index_select(0, context.only));
+  const auto gradients = [&](const Tensor& logits) {
+    model_.zero_grad();
+    logits.square().sum().backward();
+    std::vector<Tensor> out;
+    for (const auto& p : model_.parameters()) out.push_back(p.grad().clone());
+    return out;
+  };
+  const auto some = gradients(got),
+             all = gradients(run(tokens).view({12, 5}).index_select(0, context.only));
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), some[i], all[i]);
+}
+
 // One number through everything, against finite differences of every parameter.
 TEST_P(Forward, GradientsAreThoseOfFiniteDifferences) {
   const Tensor tokens = torch::randint(5, {2, 4}, torch::kInt64);
@@ -366,8 +386,7 @@ TEST(Model, RefusesWhatItCannotBe) {
   EXPECT_EQ(error_of("mixer: {name: delta_net, heads: 0}"),
             "x.yaml:1: mixer.heads must be at least 1, got 0");
   EXPECT_EQ(error_of("width: 8"), "x.yaml: mixer.name is needed");
-  EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: 2}")),
-            "x.yaml: hybrid.mixer.name is needed");
+  EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: 2}")), "x.yaml: hybrid.mixer.name is needed");
   EXPECT_EQ(error_of(cat(kParity, "\nhybrid: {every: -1}")),
             "x.yaml:2: hybrid.every must be at least 0, got -1");
   EXPECT_EQ(error_of(cat(kParity, "\nblock: plain")),

@@ -1,16 +1,11 @@
 #include "kernels/cuda/functions.cuh"
-#include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/pointwise.h"
+#include "kernels/cuda/row_array.cuh"
 
 // A row belongs to as many neighbouring threads as it has packs of eight values, up to a warp.
 namespace lrnn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256, kColumns = 32, kSlices = kThreads / kColumns;
-
-bool on_packs(const RowArray& x, Type type) {
-  return lies_on_packs({x.data, 0, x.stride, 0, 0}, type);
-}
 
 int lanes_of(int64_t D) {
   int lanes = 1;
@@ -37,11 +32,12 @@ __global__ void __launch_bounds__(kThreads)
     norm(const NormInputs p, const RowArray y, int lanes, bool wide_x, bool wide_y) {
   const int64_t row = (int64_t(blockIdx.x) * kThreads + threadIdx.x) / lanes;
   const bool valid = row < p.rows;
+  const int64_t begin = begin_of(p.x, row);
   Pack<R> x;
   R squares = 0;
   if (valid)
     each_pack(p.D, lanes, [&](int64_t c, int n) {
-      x.load(p.type, p.x.data, row * p.x.stride + c, n, wide_x);
+      x.load(p.type, p.x.data, begin + c, n, wide_x);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) squares += x.get(p.type, i) * x.get(p.type, i);
     });
@@ -49,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
   if (!valid) return;
   const R* const weight = static_cast<const R*>(p.weight);
   each_pack(p.D, lanes, [&](int64_t c, int n) {
-    x.load(p.type, p.x.data, row * p.x.stride + c, n, wide_x);
+    x.load(p.type, p.x.data, begin + c, n, wide_x);
     R out[kPack];
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
@@ -64,11 +60,12 @@ __global__ void __launch_bounds__(kThreads)
                 bool wide_x, bool wide_dy, bool wide_dx) {
   const int64_t row = (int64_t(blockIdx.x) * kThreads + threadIdx.x) / lanes;
   const bool valid = row < p.rows;
+  const int64_t begin = begin_of(p.x, row);
   const R* const weight = static_cast<const R*>(p.weight);
   Pack<R> x, g;
   R squares = 0, along = 0;
   const auto load = [&](int64_t c, int n) {
-    x.load(p.type, p.x.data, row * p.x.stride + c, n, wide_x);
+    x.load(p.type, p.x.data, begin + c, n, wide_x);
     g.load(p.type, dy.data, row * dy.stride + c, n, wide_dy);
   };
   const auto scaled = [&](int64_t c, int i, int n) {
@@ -109,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
     for (int64_t row = first + slice; row < last; row += kSlices)
       sum += load_as<R>(p.type, dy.data, row * dy.stride + c) *
-             load_as<R>(p.type, p.x.data, row * p.x.stride + c) * inverse[row];
+             load_as<R>(p.type, p.x.data, begin_of(p.x, row) + c) * inverse[row];
   }
   sums[slice][column] = sum;
   __syncthreads();

@@ -7,10 +7,10 @@
 // "wide" is double for kFloat64 and float otherwise.
 namespace lrnn::kernels::cuda {
 
-// Rows of D values, `stride` apart.
+// Rows of D values, `stride` apart; or groups of `per` such rows, `outer` apart.
 struct RowArray {
   void* data = nullptr;
-  int64_t stride = 0;
+  int64_t stride = 0, per = 0, outer = 0;
 };
 
 struct RowSize {
@@ -20,7 +20,7 @@ struct RowSize {
 
 // y = x / sqrt(share sum(x^2) + eps) * weight, row by row; weight is wide [D] or null for ones.
 struct NormInputs : RowSize {
-  RowArray x;
+  RowArray x;  // may come in groups
   const void* weight = nullptr;
   double share = 1, eps = 0;
 };

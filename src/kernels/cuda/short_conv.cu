@@ -1,31 +1,15 @@
-#include "kernels/cuda/common.cuh"
-#include "kernels/cuda/short_conv.h"
+#include "kernels/cuda/short_conv.cuh"
 
-// One thread per channel and run of tokens. Neighbouring threads take neighbouring channels; the W
-// inputs of a token are read again from the cache by the tokens after it.
+// Any sizes: one thread per channel and run of tokens. Neighbouring threads take neighbouring
+// channels; the W inputs of a token are read again from the cache by the tokens after it.
 namespace lrnn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128, kRun = 16, kWindow = 4;
 
-struct Sequence {
-  int64_t s, begin, end;
-};
-
-__device__ __forceinline__ Sequence bounds(const ShortConv& p, int64_t s) {
-  if (!p.cu_seqlens) return {s, s * p.T, (s + 1) * p.T};
-  const int64_t begin = min(max(p.cu_seqlens[s], int64_t(0)), p.rows);
-  return {s, begin, min(max(p.cu_seqlens[s + 1], begin), p.rows)};
-}
-
-__device__ Sequence sequence_of(const ShortConv& p, int64_t row) {
-  if (!p.cu_seqlens) return bounds(p, row / p.T);
-  int64_t s = 0, end = p.S;
-  while (end - s > 1) {
-    const int64_t middle = (s + end) / 2;
-    (p.cu_seqlens[middle] <= row ? s : end) = middle;
-  }
-  return bounds(p, s);
+template <class R>
+__device__ __forceinline__ R weight_at(const ShortConv& p, int64_t d, int64_t w) {
+  return load_as<R>(p.weight_type, p.weight, d * p.W + w);
 }
 
 // Input t of a sequence; those before it are in the state.
@@ -40,7 +24,7 @@ __device__ __forceinline__ R before_activation(const ShortConv& p, const Sequenc
                                                int64_t d) {
   R sum = p.bias ? static_cast<const R*>(p.bias)[d] : R(0);
   for (int64_t w = 0; w < p.W; ++w)
-    sum += static_cast<const R*>(p.weight)[w * p.D + d] * input<R>(p, q, t - (p.W - 1) + w, d);
+    sum += weight_at<R>(p, d, w) * input<R>(p, q, t - (p.W - 1) + w, d);
   return sum;
 }
 
@@ -75,6 +59,12 @@ template <class R> __global__ void __launch_bounds__(kThreads) conv_state(ShortC
                 input<R>(p, q, q.end - q.begin - p.W + j, d));
 }
 
+// This block's share of the sums: a row per weight and, with a bias, one more.
+template <class R>
+__device__ __forceinline__ R* partial_of(const ShortConv& p, const ShortConvGradient& g) {
+  return static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + (p.bias ? 1 : 0)) * p.D;
+}
+
 // dpre, and with it this range's share of the gradients of the weights and the bias. The inputs a
 // token sees move through registers: kWindow of them, of which the last W count.
 template <class R>
@@ -85,8 +75,7 @@ __global__ void __launch_bounds__(kThreads) conv_weights(ShortConv p, ShortConvG
   R weight[kWindow], window[kWindow] = {}, sums[kWindow] = {}, dbias = 0;
   const int unused = kWindow - int(p.W);
 #pragma unroll
-  for (int w = 0; w < kWindow; ++w)
-    weight[w] = w < unused ? R(0) : static_cast<const R*>(p.weight)[(w - unused) * p.D + d];
+  for (int w = 0; w < kWindow; ++w) weight[w] = w < unused ? R(0) : weight_at<R>(p, d, w - unused);
   const R bias = p.bias ? static_cast<const R*>(p.bias)[d] : R(0);
   R* const dpre = static_cast<R*>(g.dpre);
   int64_t next = -1;  // the row that the window is ready for
@@ -112,8 +101,8 @@ __global__ void __launch_bounds__(kThreads) conv_weights(ShortConv p, ShortConvG
 #pragma unroll
     for (int w = 0; w < kWindow; ++w) sums[w] += dz * window[w];
   });
-  R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + 1) * p.D + d;
-  partial[p.W * p.D] = dbias;
+  R* const partial = partial_of<R>(p, g) + d;
+  if (p.bias) partial[p.W * p.D] = dbias;
 #pragma unroll
   for (int w = 0; w < kWindow; ++w)
     if (w >= unused) partial[(w - unused) * p.D] = sums[w];
@@ -126,7 +115,7 @@ __global__ void __launch_bounds__(kThreads) conv_many_weights(ShortConv p, Short
   const int64_t first = int64_t(blockIdx.x) * g.range, last = min(first + g.range, p.rows);
   if (d >= p.D) return;
   R* const dpre = static_cast<R*>(g.dpre);
-  R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * (p.W + 1) * p.D + d;
+  R* const partial = partial_of<R>(p, g) + d;
   R dbias = 0;
   each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
     R dz = load_as<R>(p.type, g.dy, row * g.stride + d);
@@ -137,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) conv_many_weights(ShortConv p, Short
     dpre[row * p.D + d] = dz;
     dbias += dz;
   });
-  partial[p.W * p.D] = dbias;
+  if (p.bias) partial[p.W * p.D] = dbias;
   for (int64_t w = 0; w < p.W; ++w) {
     R sum = 0;
     each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
@@ -157,8 +146,7 @@ __device__ __forceinline__ R input_gradient(const ShortConv& p, const ShortConvG
   for (int64_t w = 0; w < p.W; ++w) {
     const int64_t out = t + p.W - 1 - w;
     if (out >= 0 && out < length)
-      sum += static_cast<const R*>(p.weight)[w * p.D + d] *
-             static_cast<const R*>(g.dpre)[(q.begin + out) * p.D + d];
+      sum += weight_at<R>(p, d, w) * static_cast<const R*>(g.dpre)[(q.begin + out) * p.D + d];
   }
   const int64_t j = t - length + p.W;
   if (g.dnext && j >= 0) sum += load_as<R>(p.type, g.dnext, (q.s * p.W + j) * p.D + d);
@@ -212,13 +200,13 @@ void backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t strea
 
 void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.D == 0) return;
+  if (p.D == 0 || window_forward(p, y, next, on)) return;
   p.type == Type::kFloat64 ? forward<double>(p, y, next, on) : forward<float>(p, y, next, on);
 }
 
 void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.D == 0) return;
+  if (p.D == 0 || window_backward(p, g, on)) return;
   p.type == Type::kFloat64 ? backward<double>(p, g, on) : backward<float>(p, g, on);
 }
 

@@ -14,7 +14,8 @@ struct ShortConv {
   bool silu = true;
   const void* x = nullptr;  // [rows, D], rows `stride` elements apart
   int64_t stride = 0;
-  const void* weight = nullptr;  // wide [W,D]
+  Type weight_type = Type::kFloat32;
+  const void* weight = nullptr;  // [D,W]
   const void* bias = nullptr;    // wide [D] or null
   const void* state = nullptr;   // [S,W,D] or null
 };
@@ -23,10 +24,10 @@ struct ShortConvGradient {
   const void* dy = nullptr;  // [rows, D], rows `stride` elements apart
   int64_t stride = 0;
   const void* dnext = nullptr;  // [S,W,D] or null
-  void* dpre = nullptr;         // wide [rows, D]: the gradient before the activation
+  void* dpre = nullptr;         // wide [rows, D]: room for the gradient before the activation
   void* dx = nullptr;           // [rows, D]
   void* dstate = nullptr;       // [S,W,D] or null
-  void* partial = nullptr;      // wide [ranges, W+1, D]: sums for the weights and the bias
+  void* partial = nullptr;      // wide [ranges, W, D], with a bias W+1: sums for them
   int64_t range = 1;            // tokens in a range
 };
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/take.h"
 
 namespace lrnn::kernels::cuda {
@@ -38,13 +38,14 @@ void launch_take(const void* table, int64_t rows, int64_t bytes, const int64_t* 
 
 // A run of dy's rows and some columns; each warp adds up every eighth row, in order.
 template <class R>
-__global__ void __launch_bounds__(kThreads) to_few(Type type, const void* dy, const int64_t* index,
-                                                   int64_t n, int64_t rows, int64_t D, R* partial) {
+__global__ void __launch_bounds__(kThreads)
+    to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t part, int64_t rows,
+           int64_t D, R* partial) {
   extern __shared__ __align__(16) unsigned char memory[];
   R* const sums = reinterpret_cast<R*>(memory);  // [slices][rows][columns]
   const int column = threadIdx.x % kColumns, slice = threadIdx.x / kColumns;
-  const int64_t c = int64_t(blockIdx.y) * kColumns + column,
-                first = int64_t(blockIdx.x) * kGivePart, last = min(first + kGivePart, n);
+  const int64_t c = int64_t(blockIdx.y) * kColumns + column, first = int64_t(blockIdx.x) * part,
+                last = min(first + part, n);
   R* const own = sums + slice * rows * kColumns + column;
   for (int64_t row = 0; row < rows; ++row) own[row * kColumns] = 0;
   if (c < D) {
@@ -61,6 +62,70 @@ __global__ void __launch_bounds__(kThreads) to_few(Type type, const void* dy, co
     R sum = 0;
     for (int i = 0; i < kSlices; ++i) sum += sums[(i * rows + row) * kColumns + column];
     partial[(int64_t(blockIdx.x) * rows + row) * D + c] = sum;
+  }
+}
+
+// The same for so few rows that their sums fit into registers: a thread has some columns, and all
+// threads of a warp look at the same row of dy, so that the choice of a sum is no branch for them.
+template <int Columns> struct Piece;  // of a row, as it is stored
+template <> struct Piece<8> {
+  Pack<float> pack;
+  __device__ __forceinline__ void load(Type type, const void* data, int64_t at) {
+    pack.load(type, data, at, 8, true);
+  }
+  __device__ __forceinline__ float get(Type type, int i) const { return pack.get(type, i); }
+};
+template <> struct Piece<4> {
+  uint32_t w[4];
+  __device__ __forceinline__ void load(Type type, const void* data, int64_t at) {
+    if (type == Type::kBFloat16) {
+      const uint2 x = *reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(data) + at);
+      w[0] = x.x, w[1] = x.y;
+    } else {
+      const uint4 x = *reinterpret_cast<const uint4*>(static_cast<const float*>(data) + at);
+      w[0] = x.x, w[1] = x.y, w[2] = x.z, w[3] = x.w;
+    }
+  }
+  __device__ __forceinline__ float get(Type type, int i) const {
+    if (type != Type::kBFloat16) return __uint_as_float(w[i]);
+    return __uint_as_float(i % 2 ? w[i / 2] & 0xffff0000u : w[i / 2] << 16);
+  }
+};
+
+template <int Most, int Columns>
+__global__ void __launch_bounds__(kThreads)
+    to_fewest(Type type, const void* dy, const int64_t* index, int64_t n, int64_t part,
+              int64_t rows, int64_t D, float* partial) {
+  __shared__ float sums[kSlices][32 * Columns];
+  const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
+  const int64_t c = (int64_t(blockIdx.y) * 32 + lane) * Columns, first = int64_t(blockIdx.x) * part,
+                last = min(first + part, n);
+  float own[Most][Columns] = {};
+  if (c < D) {
+#pragma unroll 4
+    for (int64_t i = first + slice; i < last; i += kSlices) {
+      const int64_t row = index[i];
+      Piece<Columns> x;
+      x.load(type, dy, i * D + c);
+#pragma unroll
+      for (int r = 0; r < Most; ++r)
+        if (row == r)
+#pragma unroll
+          for (int j = 0; j < Columns; ++j) own[r][j] += x.get(type, j);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < Most; ++r) {
+    if (r >= rows) return;
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < Columns; ++j) sums[slice][lane * Columns + j] = own[r][j];
+    __syncthreads();
+    const int64_t column = int64_t(blockIdx.y) * 32 * Columns + threadIdx.x;
+    if (int(threadIdx.x) >= 32 * Columns || column >= D) continue;
+    float sum = 0;
+    for (int i = 0; i < kSlices; ++i) sum += sums[i][threadIdx.x];
+    partial[(int64_t(blockIdx.x) * rows + r) * D + column] = sum;
   }
 }
 
@@ -122,12 +187,24 @@ void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int
                  int64_t D, void* partial, void* stream) {
   if (n == 0 || D == 0) return;
   const auto on = static_cast<cudaStream_t>(stream);
-  const dim3 grid(unsigned((n + kGivePart - 1) / kGivePart), column_blocks(D));
+  const int64_t part = give_part(n, D);
+  const auto parts = unsigned((n + part - 1) / part);
+  const auto fewest = [&](auto kernel, int columns) {
+    const dim3 grid(parts, unsigned((D + 32 * columns - 1) / (32 * columns)));
+    kernel<<<grid, kThreads, 0, on>>>(type, dy, index, n, part, rows, D,
+                                      static_cast<float*>(partial));
+    check_launch("take");
+  };
+  const bool aligned = type != Type::kFloat64 && reinterpret_cast<uintptr_t>(dy) % 16 == 0;
+  if (aligned && rows <= 8 && D % 8 == 0) return fewest(to_fewest<8, 8>, 8);
+  if (aligned && rows <= 16 && D % 4 == 0) return fewest(to_fewest<16, 4>, 4);
+  const dim3 grid(parts, column_blocks(D));
   const auto launch = [&](auto zero) {
     using R = decltype(zero);
     const size_t bytes = sizeof(R) * size_t(rows) * kThreads;
     allow_shared(to_few<R>, bytes);
-    to_few<R><<<grid, kThreads, bytes, on>>>(type, dy, index, n, rows, D, static_cast<R*>(partial));
+    to_few<R><<<grid, kThreads, bytes, on>>>(type, dy, index, n, part, rows, D,
+                                             static_cast<R*>(partial));
   };
   type == Type::kFloat64 ? launch(double()) : launch(float());
   check_launch("take");

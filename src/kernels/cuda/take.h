@@ -12,8 +12,13 @@ namespace lrnn::kernels::cuda {
 void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
                void* to, void* stream);
 
-// Tables of few rows: each of `parts` runs of dy's rows leaves sums [rows,D] of its own.
-inline constexpr int64_t kFewRows = 48, kGivePart = 128;
+// Tables of few rows: each run of `give_part` of dy's rows leaves sums [rows,D] of its own. The
+// runs are as long as leaves every processor of a large GPU enough to do.
+inline constexpr int64_t kFewRows = 48;
+inline int64_t give_part(int64_t n, int64_t D) {
+  const int64_t columns = (D + 127) / 128, part = n * columns / 1024 / 64 * 64;
+  return part < 64 ? 64 : part > 2048 ? 2048 : part;
+}
 void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t rows,
                  int64_t D, void* partial, void* stream);
 // Any table. sorted and order: what a stable sort of the index returns. dtable: wide [rows,D].

@@ -1,5 +1,6 @@
 #include "ops/gpu.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -7,7 +8,10 @@
 
 #include <mutex>
 
+#include "base/error.h"
 #include "kernels/cuda/adamw.h"
+#include "kernels/cuda/cross_entropy.h"
+#include "ops/inner.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops::cuda {
@@ -17,15 +21,30 @@ namespace {
 // learns how much is needed.
 constexpr int kRehearsals = 2;
 
+// A weight that autocast has cast before a recording would be missing from it.
+class NoCastCache {
+ public:
+  NoCastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_cache_enabled(false);
+  }
+  ~NoCastCache() { at::autocast::set_autocast_cache_enabled(before_); }
+
+ private:
+  bool before_;
+};
+
 class Graph final : public Recording {
  public:
-  explicit Graph(const std::function<void()>& work) {
+  Graph(const std::function<void()>& work, const Graph* beside) {
+    const NoCastCache every_cast_counts;
     for (int i = 0; i < kRehearsals; ++i) work();
     c10::cuda::getCurrentCUDAStream().synchronize();
     // One at a time; other threads go on with theirs meanwhile.
     static std::mutex one_at_a_time;
     const std::lock_guard lock(one_at_a_time);
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    graph_.capture_begin(beside ? beside->pool_ : at::cuda::MempoolId_t{0, 0},
+                         cudaStreamCaptureModeThreadLocal);
     try {
       work();
     } catch (...) {
@@ -36,11 +55,18 @@ class Graph final : public Recording {
       throw;
     }
     graph_.capture_end();
+    size_t nodes = 0;
+    C10_CUDA_CHECK(cudaGraphGetNodes(graph_.raw_cuda_graph(), nullptr, &nodes));
+    size_ = int64_t(nodes), pool_ = graph_.pool();
+    graph_.instantiate();
   }
   void replay() override { graph_.replay(); }
+  int64_t size() const override { return size_; }
 
  private:
-  at::cuda::CUDAGraph graph_;
+  at::cuda::CUDAGraph graph_{/*keep_graph=*/true};
+  int64_t size_ = 0;
+  at::cuda::MempoolId_t pool_;
 };
 
 class Cuda final : public Gpu {
@@ -48,17 +74,36 @@ class Cuda final : public Gpu {
   std::shared_ptr<void> own_stream() override {
     return std::make_shared<c10::cuda::CUDAStreamGuard>(c10::cuda::getStreamFromPool());
   }
-  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    return std::make_unique<Graph>(work);
+  std::unique_ptr<Recording> record(const std::function<void()>& work,
+                                    const Recording* beside) override {
+    return std::make_unique<Graph>(work, static_cast<const Graph*>(beside));
   }
   void wait() override { c10::cuda::getCurrentCUDAStream().synchronize(); }
   std::string name() override { return at::cuda::getCurrentDeviceProperties()->name; }
 
-  void adamw(const GpuAdamW& u) override {
+  void adamw(const GpuAdamW& u, const std::vector<GpuGradient>& gradients) override {
     const c10::cuda::CUDAGuard guard(u.values.device());
+    const auto stream = c10::cuda::getCurrentCUDAStream().stream();
+    std::vector<kernels::cuda::GradientPiece> pieces;
+    std::vector<torch::Tensor> kept;  // until the launch
+    const auto flat = [&](const torch::Tensor& x, at::ScalarType type, int64_t size) {
+      if (!x.defined()) return static_cast<const void*>(nullptr);
+      check(x.numel() == size && x.device() == u.values.device(), "[adamw] a gradient of ",
+            x.numel(), " values for ", size, " weights");
+      kept.push_back(x.to(type).contiguous());
+      return kept.back().const_data_ptr();
+    };
+    for (const auto& g : gradients)
+      pieces.push_back({static_cast<const float*>(flat(g.wide, at::kFloat, g.size)),
+                        static_cast<const uint16_t*>(flat(g.narrow, at::kBFloat16, g.size)),
+                        g.begin, g.size});
+    const auto count = int64_t(pieces.size());
+    const int64_t blocks = kernels::cuda::gather_blocks(pieces.data(), count);
+    const auto partial = at::empty({blocks}, u.report.options());
+    kernels::cuda::gather(pieces.data(), count, u.grads.mutable_data_ptr<float>(),
+                          partial.mutable_data_ptr<double>(), stream);
     kernels::cuda::AdamW a{};
     a.n = u.values.numel();
-    const auto partial = at::empty({kernels::cuda::adamw_blocks(a.n)}, u.report.options());
     a.values = u.values.mutable_data_ptr<float>(), a.grads = u.grads.const_data_ptr<float>();
     a.m = u.m.mutable_data_ptr<float>(), a.v = u.v.mutable_data_ptr<float>();
     a.decays = u.decays.const_data_ptr<bool>();
@@ -66,9 +111,31 @@ class Cuda final : public Gpu {
     a.rest1 = float(1 - u.beta1), a.rest2 = float(1 - u.beta2);
     a.settings = u.settings.const_data_ptr<double>();
     a.report = u.report.mutable_data_ptr<double>();
-    a.partial = partial.mutable_data_ptr<double>();
-    kernels::cuda::adamw(a, c10::cuda::getCurrentCUDAStream().stream());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    a.partial = partial.const_data_ptr<double>(), a.partials = blocks;
+    kernels::cuda::adamw(a, stream);
+  }
+
+  torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
+                              const torch::Tensor& share, const torch::Tensor& report) override {
+    check(logits.dim() == 2 && target.dim() == 1 && target.size(0) == logits.size(0) &&
+              target.scalar_type() == at::kLong,
+          "[cross_entropy] logits must be [rows,V] and targets int64 [rows], got ", logits.sizes(),
+          " and ", target.scalar_type(), " ", target.sizes());
+    const auto type = logits.scalar_type();
+    check(type == at::kFloat || type == at::kBFloat16,
+          "[cross_entropy] logits must be float32 or bfloat16, got ", type);
+    const c10::cuda::CUDAGuard guard(logits.device());
+    const auto x = logits.stride(1) == 1 ? logits : logits.contiguous(), y = target.contiguous();
+    const auto dx = at::empty(x.sizes(), x.options());
+    kernels::cuda::CrossEntropy p;
+    p.type = kernel_type(x), p.rows = x.size(0), p.V = x.size(1), p.stride = x.stride(0);
+    const auto partial =
+        at::empty({kernels::cuda::cross_entropy_blocks(p.rows, p.V), 2}, report.options());
+    p.x = x.const_data_ptr(), p.target = y.const_data_ptr<int64_t>(), p.dx = dx.data_ptr();
+    p.share = share.const_data_ptr<double>(), p.report = report.mutable_data_ptr<double>();
+    p.partial = partial.mutable_data_ptr<double>();
+    kernels::cuda::cross_entropy(p, c10::cuda::getCurrentCUDAStream().stream());
+    return dx;
   }
 };
 

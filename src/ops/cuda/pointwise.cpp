@@ -1,5 +1,7 @@
 #include "kernels/cuda/pointwise.h"
 
+#include "kernels/cuda/add_norm.h"
+#include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/inner.h"
 #include "ops/rows.h"
@@ -18,6 +20,15 @@ using torch::Tensor;
 RowArray row_array(const RowView& x) { return {x.tensor.data_ptr(), x.stride}; }
 RowArray fresh_rows(const Tensor& x) { return {x.data_ptr(), x.size(-1)}; }
 
+// Heads of a wider tensor, [..,H,D]: groups of rows. Nothing is copied.
+bool in_groups(const Tensor& x) {
+  const int64_t last = x.dim() - 3;
+  if (x.is_contiguous() || x.dim() < 3 || x.stride(-1) != 1) return false;
+  for (int64_t i = 0; i < last; ++i)
+    if (x.size(i) > 1 && x.stride(i) != x.stride(i + 1) * x.size(i + 1)) return false;
+  return true;
+}
+
 void check_element(const char* op, const Tensor& x) {
   with_element(op, x.scalar_type(), [](auto) {});
 }
@@ -28,9 +39,12 @@ struct NormTensors {
   kernels::cuda::NormInputs p;
 
   NormTensors(const char* op, const Tensor& x_, const Tensor& weight_, bool mean, double eps)
-      : x(row_view(x_)) {
+      : x(in_groups(x_) ? RowView{x_, x_.numel() / std::max<int64_t>(1, x_.size(-1)), x_.size(-1),
+                                  x_.stride(-2)}
+                        : row_view(x_)) {
     check_element(op, x_);
     p.type = kernel_type(x_), p.rows = x.rows, p.D = x.D, p.x = row_array(x);
+    if (in_groups(x_)) p.x.per = x_.size(-2), p.x.outer = x_.stride(-3);
     p.share = mean ? 1 / double(x.D) : 1, p.eps = eps;
     if (!weight_.defined()) return;
     weight = weight_.to(computed_in(x_.scalar_type())).contiguous();
@@ -59,16 +73,29 @@ std::tuple<Tensor, Tensor> norm_gradients(const char* op, const Tensor& dy, cons
   const NormTensors in(op, x, weight, mean, eps);
   const RowView grad = row_view(dy);
   const auto wide = x.options().dtype(computed_in(x.scalar_type()));
-  Tensor dx = unfilled(x), inverse, partial;
-  if (weight.defined()) {
-    inverse = at::empty({in.p.rows}, wide);
-    partial = at::empty({(in.p.rows + kNormRange - 1) / kNormRange, in.p.D}, wide);
+  Tensor dx = unfilled(x);
+  if (!weight.defined()) {
+    kernels::cuda::norm_backward(in.p, row_array(grad), fresh_rows(dx), nullptr, nullptr,
+                                 on.stream());
+    return {dx, Tensor()};
   }
-  kernels::cuda::norm_backward(in.p, row_array(grad), fresh_rows(dx),
-                               weight.defined() ? inverse.data_ptr() : nullptr,
-                               weight.defined() ? partial.data_ptr() : nullptr, on.stream());
-  if (!weight.defined()) return {dx, Tensor()};
-  return {dx, partial.sum(0).to(weight.scalar_type())};
+  Tensor partial, dweight = unfilled(weight);
+  if (in.p.D <= kernels::cuda::kAddNormMost) {
+    kernels::cuda::AddNorm p;
+    p.rows = in.p.rows, p.D = in.p.D, p.eps = eps, p.weight = in.p.weight;
+    p.x_type = p.y_type = p.h_type = in.p.type;
+    p.s = in.p.x;
+    partial = at::empty({kernels::cuda::add_norm_parts(p.rows, p.D), p.D}, wide);
+    kernels::cuda::add_norm_backward(
+        p, {{}, row_array(grad), fresh_rows(dx), {}, partial.data_ptr()}, on.stream());
+  } else {
+    const Tensor inverse = at::empty({in.p.rows}, wide);
+    partial = at::empty({(in.p.rows + kNormRange - 1) / kNormRange, in.p.D}, wide);
+    kernels::cuda::norm_backward(in.p, row_array(grad), fresh_rows(dx), inverse.data_ptr(),
+                                 partial.data_ptr(), on.stream());
+  }
+  add_parts(partial, dweight, on.stream());
+  return {dx, dweight};
 }
 
 Tensor rms_norm_cuda(const Tensor& x, const Tensor& weight, double eps) {
@@ -117,8 +144,13 @@ void swiglu_gradients(const Tensor& dh, const Tensor& gate, const Tensor& up, co
 
 std::tuple<Tensor, Tensor> swiglu_backward_cuda(const Tensor& dh, const Tensor& gate,
                                                 const Tensor& up) {
-  Tensor dgate = unfilled(gate), dup = unfilled(up);
-  swiglu_gradients(dh, gate, up, dgate, dup, gate.size(-1));
+  // Side by side: the products they come from are often one.
+  auto sizes = gate.sizes().vec();
+  const int64_t D = sizes.back();
+  sizes.back() = 2 * D;
+  const Tensor both = at::empty(sizes, gate.options());
+  const Tensor dgate = both.narrow(-1, 0, D), dup = both.narrow(-1, D, D);
+  swiglu_gradients(dh, gate, up, dgate, dup, 2 * D);
   return {dgate, dup};
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/short_conv.h"
 
+#include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/short_conv_cpu.h"
 #include "ops/torch.h"
@@ -36,8 +37,8 @@ struct ConvInputs {
     p.rows = x_.size(0) * x_.size(1), p.T = x_.size(1), p.D = x_.size(2), p.W = weight_.size(2);
     p.S = sequences.guard_int(__FILE__, __LINE__), p.silu = silu;
     p.x = x.tensor.const_data_ptr(), p.stride = x.stride;
-    weight = weight_.select(1, 0).t().to(real).contiguous();
-    p.weight = weight.const_data_ptr();
+    weight = weight_.contiguous();
+    p.weight = weight.const_data_ptr(), p.weight_type = element_type(weight);
     if (defined(bias_)) bias = bias_->to(real).contiguous(), p.bias = bias.const_data_ptr();
     if (defined(state_)) {
       state = state_->to(x_.scalar_type()).transpose(1, 2).contiguous();
@@ -73,7 +74,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
   Tensor dnext, dstate, dx = unfilled(x), dpre = at::empty({p.rows, p.D}, real);
   kernels::cuda::ShortConvGradient g;
   g.range = kernels::cuda::conv_range(p.rows);
-  Tensor partial = at::zeros({(p.rows + g.range - 1) / g.range, p.W + 1, p.D}, real);
+  const int64_t sums = p.W + (defined(bias) ? 1 : 0);
+  Tensor partial = at::empty({(p.rows + g.range - 1) / g.range, sums, p.D}, real);
   g.dy = grad.tensor.const_data_ptr(), g.stride = grad.stride;
   if (defined(dnext_)) {
     dnext = dnext_->to(x.scalar_type()).transpose(1, 2).contiguous();
@@ -83,10 +85,12 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
     dstate = at::empty({p.S, p.W, p.D}, x.options()), g.dstate = dstate.data_ptr();
   g.dpre = dpre.data_ptr(), g.dx = dx.data_ptr(), g.partial = partial.data_ptr();
   kernels::cuda::short_conv_backward(p, g, on.stream());
-  const Tensor total = partial.sum(0);
-  Tensor dweight = total.narrow(0, 0, p.W).t().unsqueeze(1);
-  return {dx, dweight.to(weight.scalar_type()).contiguous(),
-          defined(bias) ? total.select(0, p.W).to(bias->scalar_type()) : Tensor(),
+  const Tensor total =
+      at::empty({p.D, sums}, defined(bias) ? real : real.dtype(weight.scalar_type()));
+  add_parts(partial, total, on.stream(), sums);
+  const Tensor dweight = total.narrow(1, 0, p.W).to(weight.scalar_type()).contiguous();
+  return {dx, dweight.unsqueeze(1),
+          defined(bias) ? total.select(1, p.W).to(bias->scalar_type()) : Tensor(),
           defined(state) ? dstate.transpose(1, 2).to(state->scalar_type()) : Tensor()};
 }
 

@@ -1,0 +1,32 @@
+#pragma once
+#include "kernels/cuda/common.cuh"
+#include "kernels/cuda/short_conv.h"
+
+// What the kernels of the short convolution share: where sequences begin and end.
+namespace lrnn::kernels::cuda {
+
+struct Sequence {
+  int64_t s, begin, end;
+};
+
+__device__ __forceinline__ Sequence bounds(const ShortConv& p, int64_t s) {
+  if (!p.cu_seqlens) return {s, s * p.T, (s + 1) * p.T};
+  const int64_t begin = min(max(p.cu_seqlens[s], int64_t(0)), p.rows);
+  return {s, begin, min(max(p.cu_seqlens[s + 1], begin), p.rows)};
+}
+
+__device__ inline Sequence sequence_of(const ShortConv& p, int64_t row) {
+  if (!p.cu_seqlens) return bounds(p, row / p.T);
+  int64_t s = 0, end = p.S;
+  while (end - s > 1) {
+    const int64_t middle = (s + end) / 2;
+    (p.cu_seqlens[middle] <= row ? s : end) = middle;
+  }
+  return bounds(p, s);
+}
+
+// The usual sizes, much faster: up to four weights and channels in fours. Whether they were served.
+bool window_forward(const ShortConv& p, void* y, void* next, cudaStream_t stream);
+bool window_backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream);
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,258 @@
+#include <ATen/autocast_mode.h>
+
+#include "base/error.h"
+#include "ops/add_norm.h"
+#include "ops/gpu.h"
+#include "ops/join.h"
+#include "ops/linears.h"
+#include "ops/pointwise.h"
+#include "ops/take.h"
+#include "ops/wide_sigmoid.h"
+#include "tests/close.h"
+#include "tests/cuda/device.h"
+
+// What an update on the GPU does in one launch instead of several, against the several.
+namespace lrnn {
+namespace {
+
+using torch::Tensor;
+using Tensors = std::vector<Tensor>;
+struct FusedOnGpu : OnGpu {};
+
+Tensor normal(at::IntArrayRef sizes, torch::Dtype dtype = torch::kFloat32) {
+  return torch::randn(sizes, torch::kFloat64).to(torch::kCUDA, dtype);
+}
+Tensor leaf(const Tensor& x) { return x.detach().clone().requires_grad_(); }
+Tensor wide(const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64); }
+
+// The gradients of sum_i <outputs_i, given_i>.
+Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& given) {
+  return torch::autograd::grad(outputs, inputs, given, /*retain_graph=*/true, false, true);
+}
+
+TEST_F(FusedOnGpu, ASumAndItsNorm) {
+  torch::manual_seed(1);
+  constexpr double kEps = 0.1;
+  for (const int64_t D : {1, 7, 8, 20, 128, 200, 256, 300})
+    for (const auto& rows : {std::vector<int64_t>{1, 1}, {3, 37}, {40, 257}})
+      for (const auto y_type : {torch::kFloat32, torch::kBFloat16, torch::kFloat64})
+        for (const bool both : {true, false}) {
+          SCOPED_TRACE(cat(D, " ", rows[0], "x", rows[1], " ", y_type, " ", both));
+          const bool with_y = y_type != torch::kFloat64;  // stands for none
+          auto sizes = rows;
+          sizes.push_back(D);
+          const Tensor x = leaf(normal(sizes)), weight = leaf(normal({D}));
+          const Tensor y = with_y ? leaf(normal(sizes, y_type)) : Tensor();
+          const Tensor ds = normal(sizes), dh = normal(sizes);
+          const auto [s, h] = ops::add_norm(x, y, weight, kEps, false);
+          Tensors outs = {h}, given = {dh}, in = {x, weight};
+          if (both) outs.push_back(with_y ? s : x * 1), given.push_back(ds);
+          if (with_y) in.push_back(y);
+          const auto got = gradients(outs, in, given);
+
+          const Tensor X = wide(x).requires_grad_(), W = wide(weight).requires_grad_();
+          const Tensor Y = with_y ? wide(y).requires_grad_() : Tensor();
+          const Tensor S = with_y ? X + Y : X, H = ops::rms_norm_definition(S, W, kEps);
+          Tensors want_outs = {H}, want_given = {wide(dh)}, want_in = {X, W};
+          if (both) want_outs.push_back(with_y ? S : X * 1), want_given.push_back(wide(ds));
+          if (with_y) want_in.push_back(Y);
+          const auto want = gradients(want_outs, want_in, want_given);
+          EXPECT_CLOSE("s", s, S);
+          EXPECT_CLOSE("h", h, H);
+          for (size_t i = 0; i < want.size(); ++i)
+            EXPECT_CLOSE(cat("gradient ", i), got[i], want[i]);
+        }
+}
+
+TEST_F(FusedOnGpu, TheNormHasTheTypeOfTheProducts) {
+  torch::manual_seed(2);
+  const Tensor x = leaf(normal({4, 33, 128})), y = leaf(normal({4, 33, 128}, torch::kBFloat16)),
+               weight = leaf(normal({128})), dh = normal({4, 33, 128}, torch::kBFloat16);
+  at::autocast::set_autocast_dtype(torch::kCUDA, at::kBFloat16);
+  at::autocast::set_autocast_enabled(torch::kCUDA, true);
+  const auto [s, h] = ops::add_norm(x, y, weight, 1e-6, true);
+  at::autocast::set_autocast_enabled(torch::kCUDA, false);
+  EXPECT_EQ(h.scalar_type(), torch::kBFloat16);
+  EXPECT_EQ(s.scalar_type(), torch::kFloat32);
+  const auto [S, H] = ops::add_norm_definition(x, y, weight, 1e-6);
+  EXPECT_TRUE(torch::equal(s, S));
+  EXPECT_CLOSE("h", h, H);
+  const auto got = gradients({h}, {x, y, weight}, {dh});
+  const auto want = gradients({H}, {x, y, weight}, {dh.to(torch::kFloat32)});
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), got[i], want[i]);
+}
+
+// Parameters of one flat buffer are side by side; clones of them are not.
+TEST_F(FusedOnGpu, WeightsSideBySideAreOneProduct) {
+  torch::manual_seed(3);
+  for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
+    const Tensor flat = normal({(24 + 40 + 8 + 4) * 32}, dtype),
+                 x = leaf(normal({3, 5, 32}, dtype));
+    Tensors side, apart, given;
+    int64_t at = 0;
+    for (const int64_t out : {24, 40, 8, 4}) {
+      side.push_back(flat.narrow(0, at, out * 32).view({out, 32}).detach().requires_grad_());
+      apart.push_back(leaf(side.back()));
+      given.push_back(normal({3, 5, out}, dtype));
+      at += out * 32;
+    }
+    EXPECT_TRUE(ops::side_by_side(side, 0));
+    EXPECT_FALSE(ops::side_by_side(apart, 0));
+    const auto got = ops::linears(x, side), want = ops::linears(x, apart);
+    EXPECT_TRUE(ops::side_by_side({got[0], got[1], got[2]}, -1));
+    Tensors in = side, others = apart;
+    in.push_back(x), others.push_back(x);
+    const auto dgot = gradients(got, in, given), dwant = gradients(want, others, given);
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("y ", i), got[i], want[i]);
+    for (size_t i = 0; i < in.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), dgot[i], dwant[i]);
+    // One of the results without a gradient.
+    const auto some = gradients({got[0], got[2]}, in, {given[0], given[2]});
+    EXPECT_TRUE(!some[1].defined() || some[1].norm().item<double>() == 0);
+    EXPECT_CLOSE("alone", some[2], dwant[2]);
+  }
+}
+
+TEST_F(FusedOnGpu, JoiningAndSplittingAreEachOthersGradients) {
+  torch::manual_seed(4);
+  const Tensor x = leaf(normal({3, 5, 12}));
+  const auto parts = ops::split(x, {4, 2, 6}, 2);
+  const Tensor y = ops::join(parts, 2), dy = normal({3, 5, 12});
+  EXPECT_EQ(y.const_data_ptr(), x.const_data_ptr());
+  EXPECT_TRUE(torch::equal(y, x));
+  EXPECT_TRUE(torch::equal(gradients({y}, {x}, {dy})[0], dy));
+  const Tensor a = leaf(normal({2, 3})), b = leaf(normal({2, 4})), dab = normal({2, 7});
+  const auto got = gradients({ops::join({a, b}, 1)}, {a, b}, {dab});
+  EXPECT_TRUE(torch::equal(got[0], dab.narrow(1, 0, 3)));
+  EXPECT_TRUE(torch::equal(got[1], dab.narrow(1, 3, 4)));
+  const auto one = ops::split(a, {1, 2}, 1);
+  const auto part = gradients({one[1]}, {a}, {dab.narrow(1, 0, 2)})[0];
+  EXPECT_TRUE(torch::equal(part.narrow(1, 1, 2), dab.narrow(1, 0, 2)));
+  EXPECT_EQ(part.narrow(1, 0, 1).norm().item<double>(), 0);
+}
+
+TEST_F(FusedOnGpu, TablesSideBySideAreLookedUpTogether) {
+  torch::manual_seed(5);
+  for (const int64_t rows : {3, 8, 9, 16, 17, 60})
+    for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
+      SCOPED_TRACE(cat(rows, " ", dtype));
+      const Tensor table = leaf(normal({rows, 24 + 40}, dtype));
+      const Tensor index = torch::randint(-1, rows, {7, 300}, torch::kInt64).to(torch::kCUDA);
+      const auto side = ops::split(table, {24, 40}, 1);
+      const Tensors apart = {leaf(side[0]), leaf(side[1])};
+      const auto got = ops::take({side[0], side[1].view({rows, 5, 8})}, index),
+                 want = ops::take(apart, index);
+      const Tensors given = {normal({7, 300, 24}, dtype), normal({7, 300, 40}, dtype)};
+      EXPECT_TRUE(torch::equal(got[0], want[0]));
+      EXPECT_TRUE(torch::equal(got[1].flatten(2), want[1]));
+      const auto dgot =
+          gradients({got[0], got[1]}, {table}, {given[0], given[1].view({7, 300, 5, 8})});
+      const auto dwant = gradients(want, apart, given);
+      EXPECT_CLOSE("table", dgot[0], torch::cat(dwant, 1));
+      const auto again =
+          gradients({got[0]}, {table}, {given[0]})[0];  // one of the two has no gradient
+      EXPECT_CLOSE("first", again.narrow(1, 0, 24), dwant[0]);
+      // The definition, in double.
+      const Tensor T = wide(table).requires_grad_();
+      const Tensor flat = index.cpu().flatten();
+      const Tensor rows_of = T.index_select(0, flat.clamp_min(0)) * (flat >= 0).unsqueeze(1);
+      const auto D = gradients({rows_of}, {T},
+                               {torch::cat({wide(given[0]), wide(given[1])}, 2).flatten(0, 1)});
+      EXPECT_CLOSE("definition", dgot[0], D[0]);
+    }
+}
+
+TEST_F(FusedOnGpu, HeadsOfAWiderTensorAreNormedInPlace) {
+  torch::manual_seed(6);
+  for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
+    const Tensor all = normal({3, 7, 96}, dtype), dy = normal({3, 7, 4, 16}, dtype);
+    const Tensor x = leaf(all).narrow(2, 0, 64).view({3, 7, 4, 16}).detach().requires_grad_(),
+                 copy = leaf(x.contiguous()), weight = leaf(normal({16}));
+    EXPECT_FALSE(x.is_contiguous());
+    for (const bool weighted : {false, true}) {
+      const auto f = [&](const Tensor& t) {
+        return weighted ? ops::rms_norm(t, weight, 1e-6) : ops::l2_norm(t, 1e-6);
+      };
+      EXPECT_TRUE(torch::equal(f(x), f(copy)));
+      EXPECT_CLOSE("dx", gradients({f(x)}, {x}, {dy})[0], gradients({f(copy)}, {copy}, {dy})[0]);
+      if (weighted) {
+        EXPECT_CLOSE("dweight", gradients({f(x)}, {weight}, {dy})[0],
+                     gradients({f(copy)}, {weight}, {dy})[0]);
+      }
+    }
+  }
+}
+
+TEST_F(FusedOnGpu, WideSigmoid) {
+  torch::manual_seed(7);
+  for (const auto dtype : {torch::kFloat32, torch::kBFloat16, torch::kFloat64}) {
+    const Tensor x = leaf(3 * normal({3, 11, 5}, dtype)), y = ops::wide_sigmoid(x, 2);
+    EXPECT_EQ(y.scalar_type(), dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
+    const Tensor X = wide(x).requires_grad_(), Y = 2 * torch::sigmoid(X), dy = torch::randn_like(Y);
+    EXPECT_CLOSE("y", y, Y);
+    EXPECT_CLOSE("dx", gradients({y}, {x}, {dy.to(torch::kCUDA, y.scalar_type())})[0],
+                 gradients({Y}, {X}, {dy})[0]);
+  }
+}
+
+TEST_F(FusedOnGpu, CrossEntropy) {
+  torch::manual_seed(8);
+  for (const int64_t V : {1, 2, 7, 33, 1000})
+    for (const int64_t rows : {1, 5, 3000})
+      for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
+        SCOPED_TRACE(cat(V, " ", rows, " ", dtype));
+        const Tensor x = 3 * normal({rows, V}, dtype);
+        Tensor target = torch::randint(-1, V, {rows}, torch::kInt64);
+        target[0] = 0;
+        const Tensor share = torch::full({}, 0.25, torch::kFloat64).cuda(),
+                     report = torch::ones({4}, torch::kFloat64).cuda();
+        const Tensor dx = ops::gpu()->cross_entropy(x, target.cuda(), share, report);
+        const Tensor X = wide(x).requires_grad_();
+        const Tensor loss =
+            0.25 * at::nll_loss(at::log_softmax(X, -1), target, {}, at::Reduction::Sum, -1);
+        const double right = (X.argmax(-1) == target).sum().item<double>();
+        EXPECT_NEAR(report[0].item<double>() - 1, loss.item<double>(),
+                    1e-5 * (1 + loss.item<double>()));
+        // Several largest logits are possible in bfloat16; the first counts, as on the CPU.
+        EXPECT_EQ(report[1].item<double>() - 1, right);
+        EXPECT_EQ(report[2].item<double>(), 1);
+        EXPECT_CLOSE("dx", dx, gradients({loss}, {X}, {})[0]);
+      }
+}
+
+TEST_F(FusedOnGpu, GradientsAreGatheredFromBothTypes) {
+  torch::manual_seed(9);
+  std::vector<ops::GpuGradient> pieces;
+  int64_t n = 0;
+  Tensors want;
+  for (int64_t i = 0; i < 150; ++i) {  // more than one launch takes
+    const int64_t size = i == 3 ? 5000 : 1 + i % 37;
+    ops::GpuGradient g{.wide = {}, .narrow = {}, .begin = n, .size = size};
+    Tensor sum = torch::zeros({size}, torch::kFloat64);
+    if (i % 3 != 0) g.wide = normal({size}), sum += wide(g.wide);
+    if (i % 2 != 0) g.narrow = normal({size}, torch::kBFloat16), sum += wide(g.narrow);
+    pieces.push_back(g), want.push_back(sum);
+    n += size;
+  }
+  const auto zeros = [&] { return torch::zeros({n}).cuda(); };
+  ops::GpuAdamW a{.values = zeros(),
+                  .grads = zeros(),
+                  .m = zeros(),
+                  .v = zeros(),
+                  .decays = torch::zeros({n}, torch::kBool).cuda(),
+                  .beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .eps = 1e-8,
+                  .settings = torch::tensor({0.1, 1., 1., 0., 1., 1.}, torch::kFloat64).cuda(),
+                  .report = torch::zeros({4}, torch::kFloat64).cuda()};
+  a.grads.fill_(7);  // must be written, not added to
+  ops::gpu()->adamw(a, pieces);
+  const Tensor flat = torch::cat(want);
+  EXPECT_CLOSE("gradients", a.grads, flat);
+  EXPECT_NEAR(a.report[2].item<double>(), flat.norm().item<double>(),
+              1e-5 * flat.norm().item<double>());
+  EXPECT_EQ(a.report[3].item<double>(), 1);
+  EXPECT_CLOSE("m", a.m, 0.1 * flat);
+}
+
+}  // namespace
+}  // namespace lrnn
