@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/device.h"
 #include "cli/word_reader.h"
+#include "model/decoder.h"
+#include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/threads.h"
 
@@ -18,7 +22,7 @@ constexpr size_t kTokensAtOnce = 16384;
 
 struct RunArguments {
   std::string run;
-  bool every = false;
+  bool every = false, step = false;
 };
 
 // Short words go through the model together, long ones in pieces with the state carried along.
@@ -90,7 +94,10 @@ class Answers {
 
  private:
   std::vector<int64_t> ask(const Tensor& in, model::State& state, const mixers::Context& context) {
-    const Tensor best = run_.model->forward(in, state, context).argmax(-1).contiguous();
+    const Tensor best = run_.model->forward(in.to(run_.model->device()), state, context)
+                            .argmax(-1)
+                            .cpu()
+                            .contiguous();
     return {best.data_ptr<int64_t>(), best.data_ptr<int64_t>() + best.numel()};
   }
   void empty() {
@@ -113,6 +120,45 @@ class Answers {
   int64_t last_ = 0;
 };
 
+// One symbol after the other, each answered before the next is looked at.
+int run_steps(experiments::Run& run, bool every) {
+  model::Decoder decoder(*run.model, 1);
+  const auto before = run.task->before_word();
+  WordReader in(*run.task);
+  std::vector<int64_t> tokens;
+  int64_t steps = 0;
+  double seconds = 0;
+  const auto answer = [&](int64_t token) {
+    const auto begin = std::chrono::steady_clock::now();
+    const int64_t best =
+        decoder.step(torch::tensor({token}, torch::kInt64)).argmax(-1).item<int64_t>();
+    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    ++steps;
+    return best;
+  };
+  for (bool ended = false; in.read(tokens, kTokensAtOnce, ended);) {
+    decoder.restart();
+    bool any = false;
+    int64_t last = 0;
+    for (const int64_t token : before) answer(token);
+    for (bool more = true; more;) {
+      for (const int64_t token : tokens) {
+        last = answer(token);
+        if (every) std::cout << (any ? " " : "") << run.task->word(last);
+        any = true;
+      }
+      more = !ended && in.read(tokens, kTokensAtOnce, ended);
+    }
+    if (!every) std::cout << (any ? run.task->word(last) : run.task->empty_answer());
+    std::cout << std::endl;
+  }
+  if (steps > 0)
+    fmt::print(
+        stderr, "{} symbols, {:.1f} microseconds each{}\n", steps, 1e6 * seconds / double(steps),
+        decoder.kernels() ? fmt::format(" (one launch of {} kernels)", decoder.kernels()) : "");
+  return kDone;
+}
+
 // Waking a second thread at every op costs more than it brings where little is computed per token:
 // of the first layer only what its kernel does, and of the last the final answer.
 int64_t threads_for(const model::Model& model, bool every) {
@@ -125,10 +171,14 @@ int64_t threads_for(const model::Model& model, bool every) {
   return one ? 1 : at::get_num_threads();
 }
 
-int run_words(const RunArguments& a) {
+int run_words(const RunArguments& a, const std::string& device) {
   auto run = experiments::open(a.run);
   const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;
+  std::shared_ptr<void> stream;
+  if (device != "cpu") stream = ops::gpu()->own_stream();
+  run.model->to(torch::Device(device));
+  if (a.step) return run_steps(run, a.every);
   WordReader in(*run.task);
   Answers answers(run, a.every);
   std::vector<int64_t> tokens;
@@ -153,13 +203,19 @@ Action run_model(CLI::App& app) {
   auto a = std::make_shared<RunArguments>();
   app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
   app.add_flag("--every", a->every, "the answer after every symbol, not only after the last");
+  app.add_flag("--step", a->step,
+               "one symbol at a time, each answered before the next is read; says what one took");
+  const auto device = add_device(app);
   app.footer(
       "Reads one word per line: characters when every symbol is one, otherwise symbols separated "
       "by\n"
       "spaces; an empty line is the empty word. Words may be of any length.\n"
       "Answers: accept or reject, the state, or what a trained model of a task says.\n\nExample:\n"
       "  echo abab | lrnn run runs/abab");
-  return [a] { return run_words(*a); };
+  return [a, device] {
+    require_device(*device);
+    return run_words(*a, *device);
+  };
 }
 
 }  // namespace lrnn::cli

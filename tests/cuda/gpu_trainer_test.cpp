@@ -1,5 +1,6 @@
 #include "training/gpu_trainer.h"
 
+#include "model/decoder.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
 #include "tests/training/small.h"
@@ -102,6 +103,61 @@ TEST_F(GpuTraining, IsNearTheCpu) {
     const auto want = evaluate(*small.model, *small.task, {.seed = 3, .samples = 64});
     EXPECT_NEAR(got.evaluation.loss, want.loss, 1e-3 * want.loss);
     EXPECT_EQ(got.evaluation.sequences.count, want.sequences.count);
+  }
+}
+
+// Shapes that come back are recorded, so there have to be some: 40 batches of few lengths, twice.
+TEST_F(GpuTraining, ARecordedEvaluationIsTheOneKernelByKernel) {
+  for (const auto& overrides : kModels)
+    for (const char* precision : {"float32", "bfloat16"}) {
+      if (std::string(precision) == "bfloat16" && overrides == kModels.back()) continue;
+      SCOPED_TRACE(cat(overrides[0], " ", precision));
+      Small small(overrides);
+      small.model->to(torch::kCUDA);
+      const auto stream = ops::gpu()->own_stream();
+      Evaluator recorded(*small.model, *small.task), plain(*small.model, *small.task, false);
+      const EvaluateOptions how{.seed = 5, .samples = 160, .batch = 4, .precision = precision};
+      for (int round = 0; round < 2; ++round) {
+        const auto got = recorded.evaluate(how), want = plain.evaluate(how);
+        EXPECT_EQ(got.loss, want.loss);
+        EXPECT_EQ(got.sequences.right, want.sequences.right);
+        EXPECT_EQ(got.sequences.count, want.sequences.count);
+        EXPECT_EQ(got.tokens.right, want.tokens.right);
+        EXPECT_EQ(got.prefix, want.prefix);
+        // A recording must see that weights change.
+        torch::NoGradGuard no_grad;
+        for (auto& p : small.model->parameters()) p.mul_(1.5);
+      }
+    }
+}
+
+TEST_F(GpuTraining, DecodingIsAForwardOfOneTokenAtATime) {
+  for (const auto& overrides : kModels) {
+    SCOPED_TRACE(overrides[0]);
+    Small small(overrides);
+    small.model->to(torch::kCUDA);
+    const auto stream = ops::gpu()->own_stream();
+    model::Decoder recorded(*small.model, 3), plain(*small.model, 3, false);
+    torch::manual_seed(1);
+    const Tensor words = torch::randint(small.task->vocabulary(), {3, 20}, torch::kInt64);
+    const torch::InferenceMode no_gradients;
+    for (int round = 0; round < 2; ++round) {
+      model::State state;
+      const Tensor whole = small.model->forward(words.cuda(), state);
+      recorded.restart(), plain.restart();
+      for (int64_t t = 0; t < 20; ++t) {
+        const Tensor got = recorded.step(words.select(1, t)), want = plain.step(words.select(1, t));
+        EXPECT_TRUE(torch::equal(got, want)) << "token " << t;
+        EXPECT_CLOSE_TO(cat("token ", t), got, whole.select(1, t), 1e-4);
+      }
+      const auto& a = recorded.state();
+      const auto& b = plain.state();
+      for (size_t i = 0; i < b.size(); ++i)
+        for (size_t j = 0; j < b[i].size(); ++j)
+          EXPECT_TRUE(!b[i][j].defined() || torch::equal(a[i][j], b[i][j])) << i << " " << j;
+    }
+    const bool grows = small.model->state_size(1) != small.model->state_size(2);
+    EXPECT_EQ(recorded.kernels() == 0, grows);
   }
 }
 

@@ -101,6 +101,14 @@ expect 0 "" "$lrnn" spectrum "$run" --json; json spectrum
 expect 0 "" "$lrnn" spectrum "$run"
 python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$run/figures/spectrum.svg" || fail "spectrum.svg"
 
+words='0101\n1\n\n1101110\n'
+for every in "" --every; do
+  printf "$words" | "$lrnn" run "$run" $every >"$work/whole" || fail "run"
+  printf "$words" | "$lrnn" run "$run" --step $every >"$work/steps" 2>"$work/err" || fail "run --step"
+  cmp -s "$work/whole" "$work/steps" || fail "one symbol at a time the answers are others"
+  grep -q "^12 symbols, .* microseconds each" "$work/err" || fail "run --step does not say what a symbol took"
+done
+
 # --- Ctrl-C saves, says how to go on, and ends with 130
 "$lrnn" train configs/tiny.yaml train.steps=1000000 train.eval_every=0 --out "$work/long" >"$work/out" 2>"$work/err" &
 child=$!
