@@ -236,7 +236,11 @@ class DeltaProduct final : public Mixer {
       const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       return recur(in.q, in, state, context).o;
     }();
-    return output(o, in.gate);
+    if (!context.only.defined()) return output(o, in.gate);
+    const auto wanted = [&](const Tensor& y) {
+      return y.defined() ? ops::pick(y.flatten(0, 1), context.only).unsqueeze(0) : y;
+    };
+    return output(wanted(o), wanted(in.gate));
   }
 
   // The state alone runs over the sequence; it is read once, at the end.

@@ -18,8 +18,8 @@ struct Context {
   Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
   bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
-  // Of a model: undefined, or int64 [n], rising: only these of the flattened [B*T] rows are wanted,
-  // [1,n,..]. Mixers give all rows nevertheless.
+  // Undefined, or int64 [n], rising: only these of the flattened [B*T] rows are wanted, [1,n,..]. A
+  // mixer may give all rows nevertheless; a model does not.
   Tensor only = {};
   // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: its own
   // choice.

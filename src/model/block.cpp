@@ -54,8 +54,13 @@ Stream Block::forward(const Stream& in, mixers::State& state, const Context& con
   const auto [s, h] = after(attn_norm_, in.x.x, in.y, mixer_->reads_products());
   const mixers::Rows stream{s, in.x.token};
   Tensor y = mixer_->forward({h, in.x.token}, state, context);
+  // As many rows as are wanted are those that are wanted.
   const auto wanted = [&](const Tensor& rows) {
-    return context.only.defined() ? ops::pick(rows.flatten(0, 1), context.only).unsqueeze(0) : rows;
+    const Tensor& only = context.only;
+    if (!only.defined()) return rows;
+    const int64_t n = only.size(0), D = rows.size(-1);
+    if (rows.size(0) * rows.size(1) == n) return rows.reshape({1, n, D});
+    return ops::pick(rows.flatten(0, 1), only).unsqueeze(0);
   };
   y = wanted(y);
   if (plain_) return {{out_norm_ ? out_norm_->forward(y) : y, {}}, {}};

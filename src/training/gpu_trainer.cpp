@@ -32,8 +32,16 @@ ops::Gpu& loaded_gpu() {
 constexpr int64_t kTokensPerThread = 32768;
 constexpr int64_t kMostThreads = 4;
 
-// From here copies to and from the GPU need not wait.
-Tensor pinned(const Tensor& x) { return x.pin_memory(); }
+// From memory of this kind copies to and from the GPU need not wait.
+Tensor pinned(int64_t size, torch::Dtype dtype) {
+  return torch::empty({size}, torch::dtype(dtype).pinned_memory(true));
+}
+
+std::vector<Tensor*> tensors_of(Batch& batch) {
+  std::vector<Tensor*> out = {&batch.input, &batch.target};
+  if (batch.context.only.defined()) out.push_back(&batch.context.only);
+  return out;
+}
 
 }  // namespace
 
@@ -47,11 +55,9 @@ GpuTrainer::GpuTrainer(model::Model& model, const tasks::Task& task, const Train
   at::globalContext().setSDPUseFlash(false);
   at::globalContext().setSDPUseMemEfficient(false);
   at::globalContext().setSDPUseCuDNN(false);
-  const auto options = torch::dtype(torch::kFloat64);
-  host_settings_ = pinned(torch::zeros({GpuAdamW::kSettings}, options));
-  host_report_ = pinned(torch::zeros({GpuAdamW::kReports}, options));
-  settings_ = host_settings_.to(model.device()), report_ = host_report_.to(model.device());
-  adamw_ = optimizer_.on_gpu(settings_, report_);
+  host_report_ = pinned(GpuAdamW::kReports, torch::kFloat64);
+  report_ = host_report_.to(model.device());
+  adamw_ = optimizer_.on_gpu({}, report_);
 }
 
 std::vector<tasks::Example> GpuTrainer::drawn(int64_t index) const {
@@ -83,14 +89,27 @@ GpuTrainer::Parts GpuTrainer::make(int64_t index) const {
     const int64_t first = part_begin(part), last = part_begin(part + 1);
     out.parts.push_back(
         make_rectangle(&all[size_t(first)], last - first, task_.vocabulary(), out.length));
-    auto& batch = out.parts.back();
-    batch.input = pinned(batch.input), batch.target = pinned(batch.target);
-    auto& only = batch.context.only;
-    if (only.defined()) only = pinned(only);
-    out.only.push_back(only.defined());
+    const auto& batch = out.parts.back();
+    out.only.push_back(batch.context.only.defined());
     out.targets += batch.targets;
   }
+  int64_t size = GpuAdamW::kSettings;
+  for (auto& batch : out.parts)
+    for (const Tensor* x : tensors_of(batch)) size += x->numel();
+  out.message = pinned(size, torch::kInt64);
+  lay_out(out.message, out.parts, /*fill=*/true);
   return out;
+}
+
+// A message is the settings, then the tensors of all parts, which become views of it.
+void GpuTrainer::lay_out(const Tensor& message, std::vector<Batch>& parts, bool fill) {
+  int64_t at = GpuAdamW::kSettings;
+  for (auto& batch : parts)
+    for (Tensor* x : tensors_of(batch)) {
+      const Tensor place = message.narrow(0, at, x->numel()).view(x->sizes());
+      if (fill) place.copy_(*x);
+      *x = place, at += x->numel();
+    }
 }
 
 // Everything the GPU does in an update. It must not wait for the host, nor the host for it.
@@ -100,7 +119,8 @@ void GpuTrainer::work(const Step& step) {
   const bool narrow = config_.precision == "bfloat16";
   const ops::CastWeights::Copies none;
   const ops::CastWeights weights(narrow ? optimizer_.cast_copies(torch::kBFloat16) : none);
-  const Tensor share = settings_[GpuAdamW::kShare];
+  adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
+  const Tensor share = adamw_.settings[GpuAdamW::kShare];
   for (const auto& part : step.parts) {
     Tensor rows;
     {
@@ -115,21 +135,24 @@ void GpuTrainer::work(const Step& step) {
   gpu_.adamw(adamw_, optimizer_.fetch_grads());
 }
 
-void GpuTrainer::send(double lr, const Parts& parts, bool active) {
-  double* const s = host_settings_.mutable_data_ptr<double>();
+// One copy: each costs the host as much as the launch of the whole update.
+void GpuTrainer::send(double lr, const Parts& parts, bool active, Step& step) {
+  double* const s = static_cast<double*>(parts.message.mutable_data_ptr());
   optimizer_.fill_settings(lr, config_.clip, s);
   s[GpuAdamW::kShare] = 1 / double(parts.targets);
   s[GpuAdamW::kActive] = active;
-  settings_.copy_(host_settings_, /*non_blocking=*/true);
+  step.message.copy_(parts.message, /*non_blocking=*/true);
 }
 
 GpuTrainer::Step& GpuTrainer::step_for(const Parts& parts) {
   auto& step = steps_[{parts.length, parts.only}];
-  if (step.parts.empty())
-    for (const auto& part : parts.parts) step.parts.push_back(room_for(part, model_.device()));
-  for (size_t i = 0; i < parts.parts.size(); ++i) training::send(parts.parts[i], step.parts[i]);
+  if (step.parts.empty()) {
+    step.message = torch::empty_like(parts.message, model_.device());
+    step.parts = parts.parts;
+    lay_out(step.message, step.parts, /*fill=*/false);
+  }
   if (record_ && !step.recording) {
-    send(0, parts, false);                   // rehearsals move no weight
+    send(0, parts, false, step);             // rehearsals move no weight
     const ops::Recording* beside = nullptr;  // only one of them runs at a time
     for (const auto& [length, other] : steps_)
       if (other.recording) beside = other.recording.get();
@@ -144,7 +167,7 @@ Update GpuTrainer::update(int64_t step, int64_t index) {
   Update out;
   out.lr = learning_rate(config_, step), out.targets = parts.targets;
   auto& at = step_for(parts);
-  send(out.lr, parts, true);
+  send(out.lr, parts, true, at);
   if (at.recording) kernels_ = at.recording->size();
   at.recording ? at.recording->replay() : work(at);
   host_report_.copy_(report_, /*non_blocking=*/true);

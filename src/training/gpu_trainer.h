@@ -23,9 +23,11 @@ class GpuTrainer final : public Trainer {
     int64_t index = -1, length = 0, targets = 0;
     std::vector<bool> only;  // which parts have Context::only
     std::vector<Batch> parts;
+    torch::Tensor message;  // all that the GPU needs, in one piece
   };
   struct Step {
-    std::vector<Batch> parts;  // on the GPU: what the recording reads
+    torch::Tensor message;     // on the GPU
+    std::vector<Batch> parts;  // views of it: what the recording reads
     std::unique_ptr<ops::Recording> recording;
   };
 
@@ -33,14 +35,15 @@ class GpuTrainer final : public Trainer {
   Parts make(int64_t index) const;
   Step& step_for(const Parts& parts);
   void work(const Step& step);
-  void send(double lr, const Parts& parts, bool active);
+  static void lay_out(const torch::Tensor& message, std::vector<Batch>& parts, bool fill);
+  void send(double lr, const Parts& parts, bool active, Step& step);
   [[noreturn]] void explain(int64_t step, const Step& at);
 
   ops::Gpu& gpu_;
   bool record_;
   int64_t kernels_ = 0;
   int64_t bucket_;  // lengths are rounded up to a multiple of this
-  torch::Tensor settings_, report_, host_settings_, host_report_;
+  torch::Tensor report_, host_report_;
   ops::GpuAdamW adamw_;
   Parts next_;  // made while the GPU was busy with the one before
   std::map<std::pair<int64_t, std::vector<bool>>, Step> steps_;  // by length, and by Parts::only
