@@ -91,7 +91,7 @@ std::tuple<Tensor, Tensor> registered(const Tensor& q, const Tensor& k, const Te
   return {out.o, out.state};
 }
 
-DeltaProductResult below_autograd(const DeltaProduct& in) {
+DeltaProductResult delta_product_below_autograd(const DeltaProduct& in) {
   check_delta_product(in);
   auto [o, final_state, error, states] = forward(maybe(in.q), in, scale_of(in), false);
   return {o, final_state};
@@ -120,7 +120,7 @@ DeltaProductResult delta_product(const DeltaProduct& in) {
 }
 
 TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
-  m.impl("delta_product", registered<below_autograd>);
+  m.impl("delta_product", registered<delta_product_below_autograd>);
 }
 TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("delta_product", registered<delta_product>); }
 
