@@ -25,7 +25,15 @@ done
   "it comes with the CUDA toolkit (package cuda-sanitizer): put it into PATH, or name the toolkit in CUDA_HOME"
 [ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where nvcc is installed"
 
-tests=(--gtest_brief=1 --gtest_filter='EveryKernelOnGpu.*')
+# racecheck takes a warp's arrival at a barrier in shared memory, made by one lane after __syncwarp, for that
+# lane's alone and reports the other 31 as soon as a stage of the Hopper sweeps is used a second time. Its
+# tests therefore end before that: those in segments are left to memcheck.
+tests_for() {
+  case $1 in
+    racecheck) echo 'EveryKernelOnGpu.*-*InSegments' ;;
+    *) echo 'EveryKernelOnGpu.*' ;;
+  esac
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # First without a sanitizer: wrong results are not its business, and skipped tests check nothing.
@@ -47,12 +55,12 @@ for tool in "${tools[@]}"; do
   begin=$SECONDS
   # A tensor each in memory of its own, or memcheck would take a neighbour's for the tensor's.
   PYTORCH_NO_CUDA_MEMORY_CACHING=1 "$sanitizer" --tool "$tool" --error-exitcode 99 \
-    "$build/cuda_test" "${tests[@]}" >"$work/$tool" 2>&1
+    "$build/cuda_test" --gtest_brief=1 --gtest_filter="$(tests_for "$tool")" >"$work/$tool" 2>&1
   result=$?
   # The last line counts, whether of errors or of hazards.
   count=$(grep -o '\(ERROR\|RACECHECK\) SUMMARY:.*' "$work/$tool" | tail -1)
   printf '%-10s %s, %d s\n' "$tool" "${count:-ended with code $result before a summary}" $((SECONDS - begin)) | tee -a "$report"
-  if [ $result -ne 0 ] || [ -z "$count" ]; then
+  if [ $result -ne 0 ] || ! grep -q 'SUMMARY: 0 ' <<<"$count"; then  # warnings leave the code at 0
     code=1
     head -c 60000 "$work/$tool" >>"$report"
     grep '^========= ' "$work/$tool" | head -40

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "bench/cuda/timing.h"
+#include "ops/block_linear.h"
 #include "ops/gated_linear_attention.h"
 #include "ops/mlstm.h"
 #include "ops/pointwise.h"
@@ -28,6 +29,7 @@ auto on(torch::Dtype dtype) { return torch::TensorOptions(torch::kCUDA).dtype(dt
 Tensor normal(std::vector<int64_t> sizes, torch::Dtype dtype) {
   return torch::randn(sizes, on(torch::kFloat32)).to(dtype);
 }
+const char* name_of(torch::Dtype dtype) { return dtype == torch::kBFloat16 ? " bf16" : " fp32"; }
 Tensor unit(const Tensor& x) { return x / x.norm(2, -1, true); }
 
 struct Problem {
@@ -199,9 +201,8 @@ Problem slstm(int64_t B, int64_t T, int64_t H, int64_t D) {
           8.0 * double(B * T * H * D * D)};
 }
 
-Problem mlstm(int64_t B, int64_t T, int64_t H, int64_t D) {
+Problem mlstm(int64_t B, int64_t T, int64_t H, int64_t D, torch::Dtype dtype) {
   const auto inputs = [=](int64_t b, int64_t t) -> Tensors {
-    const auto dtype = torch::kBFloat16;
     return {normal({b, t, H, D}, dtype), normal({b, t, H, D}, dtype), normal({b, t, H, D}, dtype),
             normal({b, t, H}, torch::kFloat32), normal({b, t, H}, torch::kFloat32) + 4};
   };
@@ -213,7 +214,7 @@ Problem mlstm(int64_t B, int64_t T, int64_t H, int64_t D) {
     };
   };
   return {"mlstm",
-          cat(B, ",", T, ",", H, ",", D),
+          cat(B, ",", T, ",", H, ",", D, name_of(dtype)),
           inputs(kLittleBatch, kLittleTime),
           inputs(B, T),
           by(ops::mlstm),
@@ -221,69 +222,106 @@ Problem mlstm(int64_t B, int64_t T, int64_t H, int64_t D) {
           5.0 * double(B * T * H * D * D)};
 }
 
-std::vector<Problem> rows(int64_t n, int64_t D, torch::Dtype dtype) {
-  const std::string shape = cat(n, ",", D, dtype == torch::kFloat32 ? " fp32" : "");
-  const int64_t little = 300;
-  std::vector<Problem> out = {
-      {"rms_norm",
-       shape,
-       {normal({little, D}, dtype), normal({D}, torch::kFloat32)},
-       {normal({n, D}, dtype), normal({D}, torch::kFloat32)},
-       [](const Tensors& x) { return ops::rms_norm(x[0], x[1], 1e-6); },
-       [](const Tensors& x) { return ops::rms_norm_definition(x[0], x[1], 1e-6); },
-       4.0 * double(n * D)},
-      {"l2_norm",
-       shape,
-       {normal({little, D}, dtype)},
-       {normal({n, D}, dtype)},
-       [](const Tensors& x) { return ops::l2_norm(x[0], 1e-6); },
-       [](const Tensors& x) { return ops::l2_norm_definition(x[0], 1e-6); },
-       3.0 * double(n * D)},
-      {"swiglu",
-       shape,
-       {normal({little, D}, dtype), normal({little, D}, dtype)},
-       {normal({n, D}, dtype), normal({n, D}, dtype)},
-       [](const Tensors& x) { return ops::swiglu(x[0], x[1]); },
-       [](const Tensors& x) { return ops::swiglu_definition(x[0], x[1]); },
-       5.0 * double(n * D)}};
-  for (const int64_t table : {8, 4096}) {
-    const auto index = [=](int64_t count) {
-      return torch::randint(table, {count}, on(torch::kInt64));
-    };
-    out.push_back({"take",
-                   cat(shape, " of ", table),
-                   {normal({table, D}, dtype), index(little)},
-                   {normal({table, D}, dtype), index(n)},
-                   [](const Tensors& x) { return ops::take({x[0]}, x[1])[0]; },
-                   [](const Tensors& x) { return x[0].index_select(0, x[1]); }});
-  }
-  return out;
+constexpr int64_t kLittleRows = 300;
+
+Problem block_linear(int64_t n, int64_t count, int64_t side, torch::Dtype dtype) {
+  const auto inputs = [=](int64_t rows) -> Tensors {
+    return {normal({rows, count * side}, dtype), normal({count, side, side}, dtype)};
+  };
+  return {"block_linear",
+          cat(n, ",", count, ",", side, name_of(dtype)),
+          inputs(kLittleRows),
+          inputs(n),
+          [](const Tensors& x) { return ops::block_linear(x[0], x[1]); },
+          [](const Tensors& x) { return ops::block_linear_definition(x[0], x[1]); },
+          2.0 * double(n * count * side * side)};
+}
+
+Problem rms_norm(int64_t n, int64_t D, torch::Dtype dtype) {
+  const auto inputs = [=](int64_t rows) -> Tensors {
+    return {normal({rows, D}, dtype), normal({D}, torch::kFloat32)};
+  };
+  return {"rms_norm",
+          cat(n, ",", D, name_of(dtype)),
+          inputs(kLittleRows),
+          inputs(n),
+          [](const Tensors& x) { return ops::rms_norm(x[0], x[1], 1e-6); },
+          [](const Tensors& x) { return ops::rms_norm_definition(x[0], x[1], 1e-6); },
+          4.0 * double(n * D)};
+}
+
+Problem l2_norm(int64_t n, int64_t D, torch::Dtype dtype) {
+  return {"l2_norm",
+          cat(n, ",", D, name_of(dtype)),
+          {normal({kLittleRows, D}, dtype)},
+          {normal({n, D}, dtype)},
+          [](const Tensors& x) { return ops::l2_norm(x[0], 1e-6); },
+          [](const Tensors& x) { return ops::l2_norm_definition(x[0], 1e-6); },
+          3.0 * double(n * D)};
+}
+
+Problem swiglu(int64_t n, int64_t D, torch::Dtype dtype) {
+  const auto inputs = [=](int64_t rows) -> Tensors {
+    return {normal({rows, D}, dtype), normal({rows, D}, dtype)};
+  };
+  return {"swiglu",
+          cat(n, ",", D, name_of(dtype)),
+          inputs(kLittleRows),
+          inputs(n),
+          [](const Tensors& x) { return ops::swiglu(x[0], x[1]); },
+          [](const Tensors& x) { return ops::swiglu_definition(x[0], x[1]); },
+          5.0 * double(n * D)};
+}
+
+Problem take(int64_t n, int64_t D, torch::Dtype dtype, int64_t table) {
+  const auto inputs = [=](int64_t rows) -> Tensors {
+    return {normal({table, D}, dtype), torch::randint(table, {rows}, on(torch::kInt64))};
+  };
+  return {"take",
+          cat(n, ",", D, name_of(dtype), " of ", table),
+          inputs(kLittleRows),
+          inputs(n),
+          [](const Tensors& x) { return ops::take({x[0]}, x[1])[0]; },
+          [](const Tensors& x) { return x[0].index_select(0, x[1]); }};
 }
 
 }  // namespace
 }  // namespace lrnn::bench
 
-int main() {
+// With an argument: the ops whose name contains it.
+int main(int argc, char** argv) {
   using namespace lrnn::bench;
   if (!has_gpu()) return 0;
+  const std::string only = argc > 1 ? argv[1] : "";
   torch::manual_seed(1);
   const auto ceilings = Ceilings::measure();
   print(ceilings.json());
   bool good = true;
-  good &= run(scan(8, 2048, 4096, 16, false, false), ceilings);
-  good &= run(scan(8, 2048, 4096, 16, true, false), ceilings);
-  good &= run(scan(8, 2048, 4096, 16, true, true), ceilings);
-  good &= run(scan(256, 64, 256, 16, true, true), ceilings);
-  good &= run(attention(8, 2048, 16, 64, 64), ceilings);
-  good &= run(attention(8, 2048, 8, 128, 128), ceilings);
-  good &= run(attention(256, 64, 4, 16, 32), ceilings);
-  good &= run(rwkv7(8, 2048, 16, 64, 64), ceilings);
-  good &= run(rwkv7(256, 64, 4, 32, 32), ceilings);
-  good &= run(slstm(8, 1024, 4, 64), ceilings);
-  good &= run(slstm(256, 64, 4, 32), ceilings);
-  good &= run(mlstm(8, 1024, 4, 64), ceilings);
-  good &= run(mlstm(256, 64, 4, 32), ceilings);
-  for (const auto& p : rows(65536, 1024, torch::kBFloat16)) good &= run(p, ceilings);
-  for (const auto& p : rows(16384, 128, torch::kFloat32)) good &= run(p, ceilings);
+  const auto with = [&](const std::string& op, auto make, auto... sizes) {
+    if (op.find(only) != std::string::npos) good &= run(make(sizes...), ceilings);
+  };
+  const auto bf16 = torch::kBFloat16, fp32 = torch::kFloat32;
+  with("selective_scan", scan, 8, 2048, 4096, 16, false, false);
+  with("selective_scan", scan, 8, 2048, 4096, 16, true, false);
+  with("selective_scan", scan, 8, 2048, 4096, 16, true, true);
+  with("selective_scan", scan, 256, 64, 256, 16, true, true);
+  with("gated_linear_attention", attention, 8, 2048, 16, 64, 64);
+  with("gated_linear_attention", attention, 8, 2048, 8, 128, 128);
+  with("gated_linear_attention", attention, 256, 64, 4, 16, 32);
+  with("rwkv7", rwkv7, 8, 2048, 16, 64, 64);
+  with("rwkv7", rwkv7, 256, 64, 4, 32, 32);
+  with("slstm", slstm, 8, 1024, 4, 64);
+  with("slstm", slstm, 256, 64, 4, 32);
+  with("mlstm", mlstm, 8, 1024, 4, 64, bf16);
+  with("mlstm", mlstm, 256, 64, 4, 32, bf16);
+  with("mlstm", mlstm, 256, 40, 4, 64, bf16);
+  with("mlstm", mlstm, 256, 40, 4, 64, fp32);
+  for (const auto dtype : {fp32, bf16}) with("block_linear", block_linear, 10240, 64, 4, dtype);
+  for (const auto& [n, D, dtype] : {std::tuple{65536, 1024, bf16}, {16384, 128, fp32}}) {
+    with("rms_norm", rms_norm, n, D, dtype);
+    with("l2_norm", l2_norm, n, D, dtype);
+    with("swiglu", swiglu, n, D, dtype);
+    for (const int64_t table : {8, 4096}) with("take", take, n, D, dtype, table);
+  }
   return good ? 0 : 1;
 }

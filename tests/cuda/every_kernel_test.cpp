@@ -1,3 +1,4 @@
+#include "ops/block_linear.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
 #include "ops/take.h"
@@ -60,8 +61,8 @@ void expect_delta_product(Case c, const std::vector<std::string>& precisions) {
 
 TEST_F(EveryKernelOnGpu, ExactDeltaProduct) {
   for (const auto dtype : kTypes)
-    for (const int64_t K : {33, 72, 130})
-      expect_delta_product({.B = 1, .T = 18, .N = 2, .H = 1, .K = K, .V = 35, .dtype = dtype},
+    for (const int64_t K : {33, 72, 130})  // a thread, two and more hold a column
+      expect_delta_product({.B = 1, .T = 5, .N = 2, .H = 1, .K = K, .V = 9, .dtype = dtype},
                            {"exact"});
   expect_delta_product(
       {.B = 1, .T = 20, .H = 1, .K = 40, .V = 9, .dtype = torch::kFloat32, .lengths = {3, 0, 17}},
@@ -73,6 +74,11 @@ TEST_F(EveryKernelOnGpu, DeltaProductOfSmallHeads) {
     for (const int64_t N : {1, 2})
       expect_delta_product({.B = 2, .T = 19, .N = N, .H = 2, .K = 16, .V = 32, .dtype = dtype},
                            {"exact"});
+  // As many as there are schedulers on the chip: choose.h has a kernel for that.
+  for (const int64_t N : {1, 2})
+    expect_delta_product(
+        {.B = 128, .T = 18, .N = N, .H = 4, .K = 32, .V = 16, .dtype = torch::kBFloat16},
+        {"accurate"});
 }
 
 TEST_F(EveryKernelOnGpu, DeltaProductInChunks) {
@@ -116,8 +122,8 @@ TEST_F(EveryKernelOnGpu, DeltaProductInSegments) {
 }
 
 TEST_F(EveryKernelOnGpu, ShortConv) {
-  for (const int64_t W : {4, 9})  // more than a thread keeps in registers
-    for (const auto dtype : kTypes) {
+  for (const auto& [W, D] : {std::pair<int64_t, int64_t>{4, 131}, {9, 131}, {4, 128}})
+    for (const auto dtype : kTypes) {  // 9: more than a thread keeps in registers
       torch::manual_seed(1);
       const auto normal = [&](std::vector<int64_t> sizes) {
         return torch::randn(sizes, torch::kFloat64).to(dtype);
@@ -132,10 +138,10 @@ TEST_F(EveryKernelOnGpu, ShortConv) {
                                               .cu_seqlens = {}});
             return {{"y", out.y}, {"final", out.state}};
           },
-          {{"x", normal({2, 11, 131})},
-           {"weight", normal({131, 1, W})},
-           {"bias", normal({131})},
-           {"state", normal({2, 131, W})}},
+          {{"x", normal({2, 11, D})},
+           {"weight", normal({D, 1, W})},
+           {"bias", normal({D})},
+           {"state", normal({2, D, W})}},
           tolerance(dtype));
     }
 }
@@ -192,6 +198,19 @@ TEST_F(EveryKernelOnGpu, CellsOfXlstm) {
     for (const MlstmCase& c : {MlstmCase{.B = 1, .T = 33, .H = 2, .K = 20, .V = 18},
                                MlstmCase{.B = 1, .T = 70, .H = 1, .K = 64, .V = 64}})
       expect_cpu(kMlstm.kernel, mlstm_problem(c, dtype), 10 * tolerance(dtype));
+  }
+}
+
+TEST_F(EveryKernelOnGpu, SmallBlocks) {
+  for (const auto dtype : kTypes) {
+    torch::manual_seed(1);
+    expect_cpu(
+        [](const Tensors& x) -> Tensors {
+          return {{"y", ops::block_linear(get(x, "x"), get(x, "weight"))}};
+        },
+        {{"x", torch::randn({70, 12}, torch::kFloat64).to(dtype)},
+         {"weight", torch::randn({3, 4, 4}, torch::kFloat64).to(dtype)}},
+        tolerance(dtype));
   }
 }
 

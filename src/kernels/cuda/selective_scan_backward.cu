@@ -185,6 +185,7 @@ __global__ void __launch_bounds__(kScanThreads, sizeof(R) == 4 ? 4 : 1)
         }
         along = sum_lanes<kLanes>(along), slope = sum_lanes<kLanes>(slope);
         read = sum_lanes<kLanes>(read);
+        __syncwarp();  // the other lanes of the channel have read what is overwritten
         if (at.n0 == 0) {
           shared.input[t][at.c] = along, shared.step[t][at.c] = slope * twice * kLn2<R>;
           shared.dread[t][at.c] = read;
