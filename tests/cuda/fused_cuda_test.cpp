@@ -16,7 +16,7 @@ namespace lrnn {
 namespace {
 
 using torch::Tensor;
-using Tensors = std::vector<Tensor>;
+using TensorList = std::vector<Tensor>;
 struct FusedOnGpu : OnGpu {};
 
 Tensor normal(at::IntArrayRef sizes, torch::Dtype dtype = torch::kFloat32) {
@@ -26,7 +26,7 @@ Tensor leaf(const Tensor& x) { return x.detach().clone().requires_grad_(); }
 Tensor wide(const Tensor& x) { return x.detach().to(torch::kCPU, torch::kFloat64); }
 
 // The gradients of sum_i <outputs_i, given_i>.
-Tensors gradients(const Tensors& outputs, const Tensors& inputs, const Tensors& given) {
+TensorList gradients(const TensorList& outputs, const TensorList& inputs, const TensorList& given) {
   return torch::autograd::grad(outputs, inputs, given, /*retain_graph=*/true, false, true);
 }
 
@@ -45,7 +45,7 @@ TEST_F(FusedOnGpu, ASumAndItsNorm) {
           const Tensor y = with_y ? leaf(normal(sizes, y_type)) : Tensor();
           const Tensor ds = normal(sizes), dh = normal(sizes);
           const auto [s, h] = ops::add_norm(x, y, weight, kEps, false);
-          Tensors outs = {h}, given = {dh}, in = {x, weight};
+          TensorList outs = {h}, given = {dh}, in = {x, weight};
           if (both) outs.push_back(with_y ? s : x * 1), given.push_back(ds);
           if (with_y) in.push_back(y);
           const auto got = gradients(outs, in, given);
@@ -53,7 +53,7 @@ TEST_F(FusedOnGpu, ASumAndItsNorm) {
           const Tensor X = wide(x).requires_grad_(), W = wide(weight).requires_grad_();
           const Tensor Y = with_y ? wide(y).requires_grad_() : Tensor();
           const Tensor S = with_y ? X + Y : X, H = ops::rms_norm_definition(S, W, kEps);
-          Tensors want_outs = {H}, want_given = {wide(dh)}, want_in = {X, W};
+          TensorList want_outs = {H}, want_given = {wide(dh)}, want_in = {X, W};
           if (both) want_outs.push_back(with_y ? S : X * 1), want_given.push_back(wide(ds));
           if (with_y) want_in.push_back(Y);
           const auto want = gradients(want_outs, want_in, want_given);
@@ -88,7 +88,7 @@ TEST_F(FusedOnGpu, WeightsSideBySideAreOneProduct) {
   for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
     const Tensor flat = normal({(24 + 40 + 8 + 4) * 32}, dtype),
                  x = leaf(normal({3, 5, 32}, dtype));
-    Tensors side, apart, given;
+    TensorList side, apart, given;
     int64_t at = 0;
     for (const int64_t out : {24, 40, 8, 4}) {
       side.push_back(flat.narrow(0, at, out * 32).view({out, 32}).detach().requires_grad_());
@@ -100,7 +100,7 @@ TEST_F(FusedOnGpu, WeightsSideBySideAreOneProduct) {
     EXPECT_FALSE(ops::side_by_side(apart, 0));
     const auto got = ops::linears(x, side), want = ops::linears(x, apart);
     EXPECT_TRUE(ops::side_by_side({got[0], got[1], got[2]}, -1));
-    Tensors in = side, others = apart;
+    TensorList in = side, others = apart;
     in.push_back(x), others.push_back(x);
     const auto dgot = gradients(got, in, given), dwant = gradients(want, others, given);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("y ", i), got[i], want[i]);
@@ -138,10 +138,10 @@ TEST_F(FusedOnGpu, TablesSideBySideAreLookedUpTogether) {
       const Tensor table = leaf(normal({rows, 24 + 40}, dtype));
       const Tensor index = torch::randint(-1, rows, {7, 300}, torch::kInt64).to(torch::kCUDA);
       const auto side = ops::split(table, {24, 40}, 1);
-      const Tensors apart = {leaf(side[0]), leaf(side[1])};
+      const TensorList apart = {leaf(side[0]), leaf(side[1])};
       const auto got = ops::take({side[0], side[1].view({rows, 5, 8})}, index),
                  want = ops::take(apart, index);
-      const Tensors given = {normal({7, 300, 24}, dtype), normal({7, 300, 40}, dtype)};
+      const TensorList given = {normal({7, 300, 24}, dtype), normal({7, 300, 40}, dtype)};
       EXPECT_TRUE(torch::equal(got[0], want[0]));
       EXPECT_TRUE(torch::equal(got[1].flatten(2), want[1]));
       const auto dgot =
@@ -223,7 +223,7 @@ TEST_F(FusedOnGpu, GradientsAreGatheredFromBothTypes) {
   torch::manual_seed(9);
   std::vector<ops::GpuGradient> pieces;
   int64_t n = 0;
-  Tensors want;
+  TensorList want;
   for (int64_t i = 0; i < 150; ++i) {  // more than one launch takes
     const int64_t size = i == 3 ? 5000 : 1 + i % 37;
     ops::GpuGradient g{.wide = {}, .narrow = {}, .begin = n, .size = size};
