@@ -17,10 +17,9 @@ struct Room {
   static_assert(2 * kTileBytes <= int(sizeof(Square)));  // 128 channels of keys
 };
 
-// Rows of `left` times rows of `right`.
+// Starts rows of `left` times rows of `right`.
 template <int KT>
 __device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint32_t right) {
-  wgmma::fence();
 #pragma unroll
   for (int k = 0; k < KT / 16; ++k) {
     const uint64_t a = wgmma::rows_as_n(left + k / 4 * kTileBytes) + k % 4 * 2,
@@ -31,12 +30,10 @@ __device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint
       wgmma::multiply<false, false, false>(acc, a, b);
   }
   wgmma::commit();
-  wgmma::wait<0>();
-  wgmma::hold(acc);
 }
 
 template <int KT>
-__global__ void __launch_bounds__(kThreads, 6) hopper_chunks(DeltaProductInputs p, ChunkWork w) {
+__global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& T = *reinterpret_cast<Square*>(memory);
   auto& L = *reinterpret_cast<Square*>(memory + Room::q);
@@ -52,16 +49,26 @@ __global__ void __launch_bounds__(kThreads, 6) hopper_chunks(DeltaProductInputs 
                                       int(p.K));
   copy_commit();
   const Scalars scalars(p, z);
+  if (!p.log_gate) fill_vectors(p, z, scalars, vectors, L);
   copy_wait<0>();
   wgmma::publish();
   __syncthreads();
 
-  float acc[8][4];
-  if (w.P) products<KT>(acc, q_at, k_at);
-  __syncthreads();  // the queries are read
-  fill_vectors(p, z, scalars, vectors, L);
-  if (w.P && row0 < w.rows) write_P(p, w, z, acc, row0, L);
+  // Without queries this multiplies keys: a branch between the products would make the compiler
+  // wait for them.
+  float read[8][4], acc[8][4];
+  wgmma::fence();
+  products<KT>(read, w.P ? q_at : k_at, k_at);
   products<KT>(acc, k_at, k_at);
+  wgmma::wait<1>();
+  wgmma::hold(read);
+  if (p.log_gate) {
+    __syncthreads();  // the queries are read
+    fill_vectors(p, z, scalars, vectors, L);
+  }
+  if (w.P && row0 < w.rows) write_P(p, w, z, read, row0, L);
+  wgmma::wait<0>();
+  wgmma::hold(acc);
   __syncthreads();  // the decays in L are read, and the keys
   finish(p, w, z, vectors, acc, row0, T, L);
 }
