@@ -15,10 +15,14 @@ __device__ __forceinline__ float exp2_of(float x) {
 }
 __device__ __forceinline__ double exp2_of(double x) { return exp2(x); }
 
-__device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
+__device__ __forceinline__ float fast_exp(float x) { return exp2_of(x * kLog2e<float>); }
 __device__ __forceinline__ double fast_exp(double x) { return exp(x); }
 
-__device__ __forceinline__ float divide(float x, float y) { return __fdividef(x, y); }
+__device__ __forceinline__ float divide(float x, float y) {
+  float z;
+  asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+  return z;
+}
 __device__ __forceinline__ double divide(double x, double y) { return x / y; }
 
 template <class R> __device__ __forceinline__ R sigmoid(R x) {
@@ -28,7 +32,7 @@ template <class R> __device__ __forceinline__ R sigmoid(R x) {
 // log(1 + w) for 0 <= w <= 1, as 2 artanh(w / (2 + w)): the logarithm instruction is too coarse
 // near 1.
 __device__ __forceinline__ float log_one_plus(float w) {
-  const float s = __fdividef(w, 2 + w), square = s * s;
+  const float s = divide(w, 2 + w), square = s * s;
   float series = 1.f / 15;
 #pragma unroll
   for (int i = 6; i >= 0; --i) series = series * square + 1.f / float(2 * i + 1);
@@ -36,10 +40,10 @@ __device__ __forceinline__ float log_one_plus(float w) {
 }
 __device__ __forceinline__ double log_one_plus(double w) { return log1p(w); }
 
-// torch's, which is the identity above 20.
+// torch's, which is the identity above 20. Both sides are computed: a branch costs more.
 template <class R> __device__ __forceinline__ R softplus(R x) {
-  if (x > R(20)) return x;
-  return (x > R(0) ? x : R(0)) + log_one_plus(fast_exp(x > R(0) ? -x : x));
+  const R soft = (x > R(0) ? x : R(0)) + log_one_plus(fast_exp(x > R(0) ? -x : x));
+  return x > R(20) ? x : soft;
 }
 template <class R> __device__ __forceinline__ R softplus_slope(R x) {
   return x > R(20) ? R(1) : sigmoid(x);

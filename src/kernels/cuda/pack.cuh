@@ -66,8 +66,10 @@ __device__ __forceinline__ void store_pack(Type type, void* data, int64_t at, in
                                            const R (&x)[kPack]) {
   if (wide && n == kPack && type != Type::kFloat64) {
     uint4* const to = reinterpret_cast<uint4*>(static_cast<char*>(data) + at * size_of(type));
-    const auto pair = [&](int i) {
-      return uint32_t(to_bf16(float(x[i]))) | uint32_t(to_bf16(float(x[i + 1]))) << 16;
+    const auto pair = [&](int i) {  // the rounding of to_bf16, two at once
+      uint32_t both;
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(float(x[i + 1])), "f"(float(x[i])));
+      return both;
     };
     const auto word = [&](int i) { return __float_as_uint(float(x[i])); };
     if (type == Type::kBFloat16) {

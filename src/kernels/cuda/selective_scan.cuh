@@ -17,9 +17,17 @@ template <int kLanes> struct ScanShape {
                        kGroups = kChannels / kPack;
 };
 
-// Which kind of load is possible where.
+// Where rows can be loaded and stored 16 bytes at a time; `to` are the results.
 struct ScanWide {
-  bool u, delta, z, y, dy;
+  bool u, delta, z, B, C, y, dy;
+  ScanWide(const SelectiveScanInputs& p, const Rows& to, const Rows& dto)
+      : u(lies_on_packs(p.u, p.type)),
+        delta(lies_on_packs(p.delta, p.type)),
+        z(lies_on_packs(p.z, p.type)),
+        B(lies_on_packs(p.B, p.type)),
+        C(lies_on_packs(p.C, p.type)),
+        y(lies_on_packs(to, p.type)),
+        dy(lies_on_packs(dto, p.type)) {}
 };
 
 // Where a thread stands: in the recurrence, and between the steps.
@@ -103,12 +111,22 @@ __device__ __forceinline__ void scan_step(R (&h)[kScanStates], const R (&A2)[kSc
   }
 }
 
-// Calls f(kernel shape) for the number of states.
-template <class F> void with_scan_lanes(int64_t N, F&& f) {
-  if (N <= 2 * kScanStates)
-    f(std::integral_constant<int, 2>());
+// Which kernel when: selective_scan_warp.cuh for few states, the kernels of this file otherwise.
+inline bool scan_by_warps(const SelectiveScanInputs& p) {
+  return p.type != Type::kFloat64 && p.N <= 2 * kScanStates;
+}
+void scan_warp_forward(const SelectiveScanForward& p, void* stream);
+void scan_warp_backward(const SelectiveScanBackward& p, void* stream);
+int64_t scan_warp_channels();  // of a block
+
+// Calls f(a zero to compute in, kernel shape) for what is left.
+template <class F> void with_scan_lanes(const SelectiveScanInputs& p, F&& f) {
+  if (p.type != Type::kFloat64)
+    f(float(), std::integral_constant<int, 16>());
+  else if (p.N <= 2 * kScanStates)
+    f(double(), std::integral_constant<int, 2>());
   else
-    f(std::integral_constant<int, 16>());
+    f(double(), std::integral_constant<int, 16>());
 }
 
 template <int kLanes> unsigned scan_blocks(const SelectiveScanInputs& p) {

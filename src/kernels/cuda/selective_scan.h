@@ -13,7 +13,7 @@ inline constexpr int64_t kMostScanStates = 128;  // per channel
 int64_t scan_kept(const SelectiveScanInputs& p);
 int64_t scan_padded(int64_t N);
 // dB and dC are wide [scan_groups, batch, T, N], to be added up.
-int64_t scan_groups(int64_t D, int64_t N);
+int64_t scan_groups(const SelectiveScanInputs& p);
 
 void scan_forward(const SelectiveScanForward& p, void* stream);
 void scan_backward(const SelectiveScanBackward& p, void* stream);

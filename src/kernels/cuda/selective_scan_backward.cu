@@ -237,14 +237,13 @@ void launch(const SelectiveScanBackward& p, const ScanWide& wide, cudaStream_t s
 
 void scan_backward(const SelectiveScanBackward& p, void* stream) {
   if (p.S == 0 || p.D == 0) return;
-  const ScanWide wide{lies_on_packs(p.u, p.type), lies_on_packs(p.delta, p.type),
-                      lies_on_packs(p.z, p.type), lies_on_packs(p.du, p.type),
-                      lies_on_packs(p.dy, p.type)};
-  with_scan_lanes(p.N, [&](auto lanes) {
-    constexpr int kLanes = decltype(lanes)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    p.type == Type::kFloat64 ? launch<double, kLanes>(p, wide, on)
-                             : launch<float, kLanes>(p, wide, on);
+  if (scan_by_warps(p)) {
+    scan_warp_backward(p, stream);
+    return check_launch("selective_scan");
+  }
+  const ScanWide wide(p, p.du, p.dy);
+  with_scan_lanes(p, [&](auto zero, auto lanes) {
+    launch<decltype(zero), decltype(lanes)::value>(p, wide, static_cast<cudaStream_t>(stream));
   });
   check_launch("selective_scan");
 }

@@ -89,23 +89,23 @@ int64_t scan_kept(const SelectiveScanInputs& p) { return kept_states(p, kScanTil
 
 int64_t scan_padded(int64_t N) { return N <= 2 * kScanStates ? 2 * kScanStates : 16 * kScanStates; }
 
-int64_t scan_groups(int64_t D, int64_t N) {
-  const int64_t channels = kScanThreads / (scan_padded(N) / kScanStates);
-  return (D + channels - 1) / channels;
+int64_t scan_groups(const SelectiveScanInputs& p) {
+  const int64_t channels =
+      scan_by_warps(p) ? scan_warp_channels() : kScanThreads / (scan_padded(p.N) / kScanStates);
+  return (p.D + channels - 1) / channels;
 }
 
 void scan_forward(const SelectiveScanForward& p, void* stream) {
   if (p.S == 0 || p.D == 0) return;
-  const ScanWide wide{lies_on_packs(p.u, p.type), lies_on_packs(p.delta, p.type),
-                      lies_on_packs(p.z, p.type), lies_on_packs(p.y, p.type), false};
-  with_scan_lanes(p.N, [&](auto lanes) {
+  if (scan_by_warps(p)) {
+    scan_warp_forward(p, stream);
+    return check_launch("selective_scan");
+  }
+  const ScanWide wide(p, p.y, Rows());
+  with_scan_lanes(p, [&](auto zero, auto lanes) {
     constexpr int kLanes = decltype(lanes)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    const unsigned blocks = scan_blocks<kLanes>(p);
-    if (p.type == Type::kFloat64)
-      forward<double, kLanes><<<blocks, kScanThreads, 0, on>>>(p, wide);
-    else
-      forward<float, kLanes><<<blocks, kScanThreads, 0, on>>>(p, wide);
+    forward<decltype(zero), kLanes>
+        <<<scan_blocks<kLanes>(p), kScanThreads, 0, static_cast<cudaStream_t>(stream)>>>(p, wide);
   });
   check_launch("selective_scan");
 }

@@ -89,7 +89,7 @@ ScanBackwardResult scan_backward(const MaybeTensor& dy, const MaybeTensor& d_fin
   in.fill(p, softplus, negative);
   const auto wide = A.options();
   const auto type = u.scalar_type();
-  const int64_t groups = kernels::cuda::scan_groups(p.D, p.N);
+  const int64_t groups = kernels::cuda::scan_groups(p);
   const auto partial = [&](bool wanted) {
     return wanted ? at::empty({groups, p.batch, p.T, p.N}, wide) : Tensor();
   };
