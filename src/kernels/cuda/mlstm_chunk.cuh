@@ -224,14 +224,13 @@ __device__ __forceinline__ void store_two(void* data, int64_t at, int column, in
 // Over the columns of a row: four neighbouring lanes.
 __device__ __forceinline__ float over_columns(float x) { return sum_lanes<4>(x); }
 
-// Whether q, k, v (and dh) can be loaded 16 bytes at a time.
+// Whether q, k, v can be loaded 16 bytes at a time.
 struct MlstmWide {
-  bool q, k, v, dh;
-  MlstmWide(const MlstmInputs& p, const Rows& slope)
+  bool q, k, v;
+  explicit MlstmWide(const MlstmInputs& p)
       : q(lies_on_packs(p.q, p.type)),
         k(lies_on_packs(p.k, p.type)),
-        v(lies_on_packs(p.v, p.type)),
-        dh(lies_on_packs(slope, p.type)) {}
+        v(lies_on_packs(p.v, p.type)) {}
 };
 
 // Calls f(type, size, states) with all three known when compiling.

@@ -18,7 +18,6 @@ __global__ void __launch_bounds__(kMlstmThreads, kType == Type::kFloat32 ? 1 : 2
   __shared__ MlstmSums sums;
   const MlstmBackwardRun<kType, kSize, kStates> run{p,
                                                     kept,
-                                                    wide,
                                                     MlstmPlace(p),
                                                     chunk,
                                                     sums,
@@ -98,7 +97,7 @@ bool mlstm_chunk_fits(const MlstmInputs& p) {
 void mlstm_chunk_backward(const MlstmBackward& p, void* stream) {
   if (p.S * p.H == 0) return;
   const MlstmKept kept(p, static_cast<float*>(const_cast<void*>(p.states)));
-  const MlstmWide wide(p, p.dh);
+  const MlstmWide wide(p);
   const bool states = p.C || p.dfinal_C || p.dfinal_n || p.T > kMlstmRows;
   with_mlstm_kind(p, states, [&](auto type, auto size, auto with) {
     const auto kernel = backward<type.value, size.value, with.value>;

@@ -34,7 +34,6 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
   using Shape = typename At::Shape;
   const MlstmBackward& p;
   const MlstmKept& kept;
-  const MlstmWide& wide;
   const MlstmPlace at;
   MlstmChunk& chunk;
   MlstmSums& sums;
