@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 
@@ -121,41 +122,60 @@ class Answers {
 };
 
 // One symbol after the other, each answered before the next is looked at.
+class Steps {
+ public:
+  explicit Steps(experiments::Run& run) : run_(run), decoder_(*run.model, 1) {}
+
+  void restart() {
+    decoder_.restart();
+    for (const int64_t token : run_.task->before_word()) answer(token);
+  }
+  int64_t answer(int64_t token) {
+    const auto begin = Clock::now();
+    const int64_t best =
+        decoder_.step(torch::tensor({token}, torch::kInt64)).argmax(-1).item<int64_t>();
+    if (times_.size() < kTimes)
+      times_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+    ++count_;
+    return best;
+  }
+  // The median: the first steps record, and cost more.
+  void report() {
+    if (times_.empty()) return;
+    const auto middle = times_.begin() + ptrdiff_t(times_.size() / 2);
+    std::nth_element(times_.begin(), middle, times_.end());
+    fmt::print(
+        stderr, "{} symbols, {:.1f} microseconds each{}\n", count_, *middle,
+        decoder_.kernels() ? fmt::format(" (one launch of {} kernels)", decoder_.kernels()) : "");
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr size_t kTimes = 65536;
+  experiments::Run& run_;
+  model::Decoder decoder_;
+  std::vector<double> times_;
+  int64_t count_ = 0;
+};
+
 int run_steps(experiments::Run& run, bool every) {
-  model::Decoder decoder(*run.model, 1);
-  const auto before = run.task->before_word();
+  Steps steps(run);
   WordReader in(*run.task);
   std::vector<int64_t> tokens;
-  int64_t steps = 0;
-  double seconds = 0;
-  const auto answer = [&](int64_t token) {
-    const auto begin = std::chrono::steady_clock::now();
-    const int64_t best =
-        decoder.step(torch::tensor({token}, torch::kInt64)).argmax(-1).item<int64_t>();
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    ++steps;
-    return best;
-  };
   for (bool ended = false; in.read(tokens, kTokensAtOnce, ended);) {
-    decoder.restart();
+    steps.restart();
     bool any = false;
     int64_t last = 0;
-    for (const int64_t token : before) answer(token);
-    for (bool more = true; more;) {
+    for (bool more = true; more; more = !ended && in.read(tokens, kTokensAtOnce, ended))
       for (const int64_t token : tokens) {
-        last = answer(token);
+        last = steps.answer(token);
         if (every) std::cout << (any ? " " : "") << run.task->word(last);
         any = true;
       }
-      more = !ended && in.read(tokens, kTokensAtOnce, ended);
-    }
     if (!every) std::cout << (any ? run.task->word(last) : run.task->empty_answer());
     std::cout << std::endl;
   }
-  if (steps > 0)
-    fmt::print(
-        stderr, "{} symbols, {:.1f} microseconds each{}\n", steps, 1e6 * seconds / double(steps),
-        decoder.kernels() ? fmt::format(" (one launch of {} kernels)", decoder.kernels()) : "");
+  steps.report();
   return kDone;
 }
 

@@ -7,8 +7,9 @@ Tensor Rows::rows(const Tensor& pick) const {
   if (!token.defined() && !pick.defined()) return x;
   if (!token.defined()) return ops::take({x.flatten(0, 1)}, pick)[0];
   if (!pick.defined()) return ops::take({x}, token)[0];
-  const Tensor picked = ops::take({token.flatten()}, pick)[0];
-  return ops::take({x}, picked.masked_fill(pick < 0, -1))[0];
+  const Tensor at = pick.to(token.device());
+  const Tensor picked = ops::take({token.flatten()}, at)[0];
+  return ops::take({x}, picked.masked_fill(at < 0, -1))[0];
 }
 
 Tensor Rows::through(const Linear& linear, const Tensor& pick) const {
