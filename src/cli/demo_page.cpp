@@ -22,7 +22,7 @@ std::string lengths(const DemoRow& row, Split split) {
 }
 
 // The curves of every model of one task.
-std::string chart(const std::vector<DemoRow>& rows, const std::string& task) {
+std::string demo_chart(const std::vector<DemoRow>& rows, const std::string& task) {
   figures::LineChart out{.y = {{0, 1}}};
   for (const auto& row : rows) {
     if (row.about.task != task) continue;
@@ -77,9 +77,9 @@ std::string demo_page(const std::vector<DemoRow>& rows) {
       "Parity is scored by scaled accuracy: 0 is guessing, 1 is perfect. Addition is scored by the "
       "share of sequences whose every answer is right. All numbers are of the last training step.");
   page.figure(
-      chart(rows, rows.front().about.task),
+      demo_chart(rows, rows.front().about.task),
       "The twins differ in one number, the factor in front of the sigmoid that makes beta.");
-  page.figure(chart(rows, rows.back().about.task),
+  page.figure(demo_chart(rows, rows.back().about.task),
               "One reflection per token against two, everything else equal.");
   page.heading("The eigenvalues they learned");
   for (const auto& row : rows)
