@@ -16,7 +16,8 @@ __device__ __forceinline__ Sequence bounds(const ShortConv& p, int64_t s) {
 }
 
 __device__ inline Sequence sequence_of(const ShortConv& p, int64_t row) {
-  if (!p.cu_seqlens) return bounds(p, row / p.T);
+  if (!p.cu_seqlens)  // a division of 64 bits takes longer than the rest of a token
+    return bounds(p, p.rows >> 31 ? row / p.T : uint32_t(row) / uint32_t(p.T));
   int64_t s = 0, end = p.S;
   while (end - s > 1) {
     const int64_t middle = (s + end) / 2;

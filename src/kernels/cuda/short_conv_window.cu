@@ -5,7 +5,7 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128, kRun = 16, kWindow = 4, kFour = 4;
+constexpr int kThreads = 128, kRun = 8, kWindow = 4, kFour = 4;
 
 struct Four {
   float v[kFour];
@@ -92,22 +92,27 @@ struct Place {
   }
 };
 
-// With `next` also the state after each sequence, none of which may be empty then.
+// And the state after each sequence, none of which may be empty.
 template <bool Bf>
 __global__ void __launch_bounds__(kThreads) forward(const ShortConv p, void* y, void* next) {
   const Place at(p, kRun);
   if (at.first >= at.last) return;
   Window<Bf> window(p, at.d);
-  Sequence q{0, 0, -1};
-  for (int64_t row = at.first; row < at.last; ++row) {
-    if (row >= q.end) q = sequence_of(p, row), window.begin(p, q, row - q.begin, at.d);
-    window.move(load_four_at<Bf>(p.x, row * p.stride + at.d));
-    Four z = window.sum();
-    if (p.silu)
+  for (int64_t from = at.first; from < at.last;) {
+    const Sequence q = sequence_of(p, from);
+    const int64_t to = min(at.last, q.end);
+    window.begin(p, q, from - q.begin, at.d);
+#pragma unroll 4
+    for (int64_t row = from; row < to; ++row) {
+      window.move(load_four_at<Bf>(p.x, row * p.stride + at.d));
+      Four z = window.sum();
+      if (p.silu)
 #pragma unroll
-      for (int c = 0; c < kFour; ++c) z[c] *= sigmoid_of(z[c]);
-    store_four_at<Bf>(y, row * p.D + at.d, z);
-    if (!next || row + 1 < q.end) continue;
+        for (int c = 0; c < kFour; ++c) z[c] *= sigmoid_of(z[c]);
+      store_four_at<Bf>(y, row * p.D + at.d, z);
+    }
+    from = to;
+    if (to < q.end) continue;
 #pragma unroll
     for (int w = 0; w < kWindow; ++w) {
       const int64_t slot = w - (kWindow - p.W);
@@ -129,29 +134,24 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t to = min(at.last, max(q.end, from + 1));
     window.begin(p, q, from - q.begin, at.d);
     Four dz[kWindow] = {};
+#pragma unroll 2
     for (int64_t row = from; row < to + kWindow - 1; ++row) {
 #pragma unroll
       for (int w = 0; w + 1 < kWindow; ++w) dz[w] = dz[w + 1];
       Four& here = dz[kWindow - 1];
-      here = {};
-      if (row < q.end) {
-        here = load_four_at<Bf>(g.dy, row * g.stride + at.d);
-        window.move(load_four_at<Bf>(p.x, row * p.stride + at.d));
-        if (p.silu) {
-          const Four z = window.sum();
+      // Loads without a condition, so that they can be on their way early.
+      const int64_t inside = max(from, min(row, q.end - 1));
+      here = load_four_at<Bf>(g.dy, inside * g.stride + at.d);
+      window.move(load_four_at<Bf>(p.x, inside * p.stride + at.d));
+      const Four z = window.sum();
 #pragma unroll
-          for (int c = 0; c < kFour; ++c) {
-            const float s = sigmoid_of(z[c]);
-            here[c] *= s * (1 + z[c] * (1 - s));
-          }
-        }
-        if (row < to)
+      for (int c = 0; c < kFour; ++c) {
+        const float s = sigmoid_of(z[c]);
+        here[c] = row < q.end ? here[c] * (p.silu ? s * (1 + z[c] * (1 - s)) : 1.f) : 0.f;
+        const float counts = row < to ? here[c] : 0.f;
+        dbias[c] += counts;
 #pragma unroll
-          for (int c = 0; c < kFour; ++c) {
-            dbias[c] += here[c];
-#pragma unroll
-            for (int w = 0; w < kWindow; ++w) sums[w][c] += here[c] * window.x[w][c];
-          }
+        for (int w = 0; w < kWindow; ++w) sums[w][c] += counts * window.x[w][c];
       }
       const int64_t out = row - (kWindow - 1);
       if (out < from) continue;

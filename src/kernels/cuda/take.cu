@@ -92,6 +92,22 @@ template <> struct Piece<4> {
   }
 };
 
+// own[row] += x by halving: few branches, all of a warp take the same one.
+template <int First, int End, int Most, int Columns>
+__device__ __forceinline__ void add_to(float (&own)[Most][Columns], int row, Type type,
+                                       const Piece<Columns>& x) {
+  if constexpr (End - First == 1) {
+#pragma unroll
+    for (int j = 0; j < Columns; ++j) own[First][j] += x.get(type, j);
+  } else {
+    constexpr int kMiddle = (First + End) / 2;
+    if (row < kMiddle)
+      add_to<First, kMiddle>(own, row, type, x);
+    else
+      add_to<kMiddle, End>(own, row, type, x);
+  }
+}
+
 template <int Most, int Columns>
 __global__ void __launch_bounds__(kThreads)
     to_fewest(Type type, const void* dy, const int64_t* index, int64_t n, int64_t part,
@@ -107,11 +123,7 @@ __global__ void __launch_bounds__(kThreads)
       const int64_t row = index[i];
       Piece<Columns> x;
       x.load(type, dy, i * D + c);
-#pragma unroll
-      for (int r = 0; r < Most; ++r)
-        if (row == r)
-#pragma unroll
-          for (int j = 0; j < Columns; ++j) own[r][j] += x.get(type, j);
+      if (row >= 0 && row < rows) add_to<0, Most>(own, int(row), type, x);
     }
   }
 #pragma unroll
