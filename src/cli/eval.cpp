@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "experiments/result.h"
 #include "figures/table.h"
+#include "ops/gpu.h"
 
 namespace lrnn::cli {
 namespace {
@@ -66,6 +67,8 @@ void print(const Measured& m) {
 }
 
 int evaluate_run(const EvalArguments& a, const std::string& device) {
+  std::shared_ptr<void> stream;  // what is recorded must not be on the default one
+  if (device != "cpu") stream = ops::gpu()->own_stream();
   auto run = experiments::open(a.run);
   const std::string mixer = run.config.model.mixer.text("name");
   check(a.kernels.empty() || mixer == "delta_product",
