@@ -25,9 +25,9 @@ done
   "it comes with the CUDA toolkit (package cuda-sanitizer): put it into PATH, or name the toolkit in CUDA_HOME"
 [ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where nvcc is installed"
 
-# racecheck takes a warp's arrival at a barrier in shared memory, made by one lane after __syncwarp, for that
-# lane's alone and reports the other 31 as soon as a stage of the Hopper sweeps is used a second time. Its
-# tests therefore end before that: those in segments are left to memcheck.
+# racecheck reports the Hopper sweeps as soon as a stage is used a second time: most likely it takes a warp's
+# arrival at a barrier in shared memory, made by one lane after __syncwarp, for that lane's alone. Its tests
+# therefore end before that: those in segments are left to memcheck.
 tests_for() {
   case $1 in
     racecheck) echo 'EveryKernelOnGpu.*-*InSegments' ;;
