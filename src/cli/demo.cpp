@@ -57,7 +57,7 @@ int run_demo(const DemoArguments& a) {
   };
   ProgressBar bar(a.quiet);
   watch_interrupts();
-  if (!a.quiet) say("training four small models in " + a.out);
+  if (!a.quiet) say("training five small models in " + a.out);
   const auto rows = experiments::run_demo({.configs = configs_folder(),
                                            .out = a.out,
                                            .seed = a.seed,

@@ -34,7 +34,8 @@ std::string demo_chart(const std::vector<DemoRow>& rows, const std::string& task
           {double(b.lo + b.hi) / 2, at(b.tally.accuracy()), at(b.low), at(b.high)});
     out.series.push_back(series);
     const int64_t trained = row.run.task->length(Split::kTrain).hi;
-    out.markers = {{double(trained), fmt::format("longest in training: {}", trained)}};
+    const figures::Marker marker{double(trained), fmt::format("longest in training: {}", trained)};
+    if (out.markers.empty() || out.markers.back().x != marker.x) out.markers.push_back(marker);
     out.title = prefixes(row) ? fmt::format("{}: right at every position so far", task)
                               : fmt::format("{}: accuracy by length", task);
     out.x_label = prefixes(row) ? "position" : "length of the sequence";

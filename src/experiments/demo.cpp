@@ -34,12 +34,19 @@ void measure_prefixes(DemoRow& row, const training::EvaluateOptions& how) {
   row.beyond = e.accuracy();
 }
 
+// The score within the training lengths and at those of the evaluation; the curve also between them.
 void measure_answers(DemoRow& row, training::EvaluateOptions how) {
-  const auto beyond = training::evaluate(*row.run.model, *row.run.task, how);
-  how.length = row.run.task->length(Split::kTrain);
-  const auto inside = training::evaluate(*row.run.model, *row.run.task, how);
+  const Range trained = row.run.task->length(Split::kTrain);
+  const auto at = [&](const Range& lengths) {
+    how.length = lengths;
+    return training::evaluate(*row.run.model, *row.run.task, how);
+  };
+  const Range far = row.run.task->length(Split::kEval);
+  const auto inside = at(trained), beyond = at(far);
   auto by_length = beyond.by_length;
-  for (const auto& [length, tally] : inside.by_length) by_length.emplace(length, tally);
+  if (trained.hi + 1 < far.lo) by_length.merge(at({trained.hi + 1, far.lo - 1}).by_length);
+  auto near = inside.by_length;
+  by_length.merge(near);
   row.bins = bins(by_length);
   row.inside = inside.scaled(), row.beyond = beyond.scaled();
 }
@@ -50,6 +57,8 @@ const std::vector<DemoCase>& demo_cases() {
   static const std::vector<DemoCase> cases = {
       {"parity_01", "parity", "DeltaNet [0,1]", false, "no eigenvalue below 0: nothing can flip"},
       {"parity_11", "parity", "DeltaNet [-1,1]", true, "eigenvalue -1: each 1 flips a sign"},
+      {"parity_01_short", "parity", "DeltaNet [0,1], short words", false,
+       "what it learned of short words does not carry on"},
       {"addition_n1", "addition mod 3", "DeltaProduct n_h=1", false,
        "real eigenvalues: one layer cannot turn by a third"},
       {"addition_n2", "addition mod 3", "DeltaProduct n_h=2", true,
