@@ -4,8 +4,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/error.h"
 #include "automata/index.h"
+#include "base/error.h"
 
 namespace lrnn::automata {
 namespace {

@@ -4,8 +4,8 @@
 
 namespace lrnn::figures {
 
-// A table with one heading per column, for people (text, markdown), programs (csv) and pages (html). Columns
-// whose cells are all numbers are aligned to the right.
+// A table with one heading per column, for people (text, markdown), programs (csv) and pages
+// (html). Columns whose cells are all numbers are aligned to the right.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}

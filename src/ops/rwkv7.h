@@ -6,11 +6,11 @@
 //   S <- diag(e^w_t) S - (a_t kk_t)(kk_t^T S) + k_t v_t^T
 //   o_t = scale S^T r_t
 //
-// kk^T S reads the state before its decay. With |kk| = 1 and one a for all keys the eigenvalue along
-// kk is e^w - a. The published range of a is [0,1]; up to a = 2, an extension of ours, a state that
-// does not decay is reflected, as by DeltaNet's beta = 2. One that does decay is then stretched:
-// keep w near 0 there. Gradients flow to every input, the initial state included, and back from the
-// final state.
+// kk^T S reads the state before its decay. With |kk| = 1 and one a for all keys the eigenvalue
+// along kk is e^w - a. The published range of a is [0,1]; up to a = 2, an extension of ours, a
+// state that does not decay is reflected, as by DeltaNet's beta = 2. One that does decay is then
+// stretched: keep w near 0 there. Gradients flow to every input, the initial state included, and
+// back from the final state.
 namespace lrnn::ops {
 
 struct Rwkv7 {

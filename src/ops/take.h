@@ -11,8 +11,8 @@ namespace lrnn::ops {
 std::vector<torch::Tensor> take(const std::vector<torch::Tensor>& tables,
                                 const torch::Tensor& index);
 
-// The rows `index` (int64 [n], each at most once) of x [rows,..]. The gradient is written, not added
-// up.
+// The rows `index` (int64 [n], each at most once) of x [rows,..]. The gradient is written, not
+// added up.
 torch::Tensor pick(const torch::Tensor& x, const torch::Tensor& index);
 
 }  // namespace lrnn::ops
