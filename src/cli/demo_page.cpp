@@ -34,8 +34,8 @@ std::string demo_chart(const std::vector<DemoRow>& rows, const std::string& task
           {double(b.lo + b.hi) / 2, at(b.tally.accuracy()), at(b.low), at(b.high)});
     out.series.push_back(series);
     const int64_t trained = row.run.task->length(Split::kTrain).hi;
-    const figures::Marker marker{double(trained), fmt::format("longest in training: {}", trained)};
-    if (out.markers.empty() || out.markers.back().x != marker.x) out.markers.push_back(marker);
+    out.markers = {{double(trained), fmt::format("longest in training: {}", trained)}};
+    out.log_x = 10 * trained < row.run.task->length(Split::kEval).hi;
     out.title = prefixes(row) ? fmt::format("{}: right at every position so far", task)
                               : fmt::format("{}: accuracy by length", task);
     out.x_label = prefixes(row) ? "position" : "length of the sequence";
@@ -80,6 +80,9 @@ std::string demo_page(const std::vector<DemoRow>& rows) {
   page.figure(
       demo_chart(rows, rows.front().about.task),
       "The twins differ in one number, the factor in front of the sigmoid that makes beta.");
+  page.figure(demo_chart(rows, rows[2].about.task),
+              "Words of up to 10, ten times as many steps: [0,1] learns the lengths it sees and "
+              "guesses beyond. Full-size runs show the same for lengths up to 40.");
   page.figure(demo_chart(rows, rows.back().about.task),
               "One reflection per token against two, everything else equal.");
   page.heading("The eigenvalues they learned");

@@ -34,20 +34,25 @@ void measure_prefixes(DemoRow& row, const training::EvaluateOptions& how) {
   row.beyond = e.accuracy();
 }
 
-// The score within the training lengths and at those of the evaluation; the curve also between them.
+// The score within the training lengths and at those of the evaluation, and the curve. Where they
+// lie far apart it has a point for each length of training and leads from there to the others.
 void measure_answers(DemoRow& row, training::EvaluateOptions how) {
-  const Range trained = row.run.task->length(Split::kTrain);
   const auto at = [&](const Range& lengths) {
     how.length = lengths;
     return training::evaluate(*row.run.model, *row.run.task, how);
   };
-  const Range far = row.run.task->length(Split::kEval);
+  const Range trained = row.run.task->length(Split::kTrain),
+              far = row.run.task->length(Split::kEval);
   const auto inside = at(trained), beyond = at(far);
-  auto by_length = beyond.by_length;
-  if (trained.hi + 1 < far.lo) by_length.merge(at({trained.hi + 1, far.lo - 1}).by_length);
-  auto near = inside.by_length;
-  by_length.merge(near);
-  row.bins = bins(by_length);
+  if (trained.hi + 1 < far.lo) {
+    const auto between = at({trained.hi + 1, far.lo - 1});
+    for (const auto* part : {&inside, &between, &beyond})
+      for (const auto& bin : bins(part->by_length)) row.bins.push_back(bin);
+  } else {
+    auto by_length = beyond.by_length;
+    for (const auto& [length, tally] : inside.by_length) by_length.emplace(length, tally);
+    row.bins = bins(by_length);
+  }
   row.inside = inside.scaled(), row.beyond = beyond.scaled();
 }
 
@@ -57,7 +62,7 @@ const std::vector<DemoCase>& demo_cases() {
   static const std::vector<DemoCase> cases = {
       {"parity_01", "parity", "DeltaNet [0,1]", false, "no eigenvalue below 0: nothing can flip"},
       {"parity_11", "parity", "DeltaNet [-1,1]", true, "eigenvalue -1: each 1 flips a sign"},
-      {"parity_01_short", "parity", "DeltaNet [0,1], short words", false,
+      {"parity_01_short", "parity, short words", "DeltaNet [0,1]", false,
        "what it learned of short words does not carry on"},
       {"addition_n1", "addition mod 3", "DeltaProduct n_h=1", false,
        "real eigenvalues: one layer cannot turn by a third"},
