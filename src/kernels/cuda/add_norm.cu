@@ -9,20 +9,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostParts = 528;
 
-int lanes_of(int64_t D) {
-  int lanes = 1;
-  while (lanes < 32 && lanes * kPack < D) lanes *= 2;
-  return lanes;
-}
-
-template <class R> __device__ __forceinline__ R sum_of_lanes(R x, int lanes) {
-  for (int d = 1; d < lanes; d *= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
-  return x;
-}
-
-__device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
-__device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
-
 struct Wide {  // whose rows lie on 16 bytes
   bool x, y, s, h, ds, dh, dx, dy;
 };

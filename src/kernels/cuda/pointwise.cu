@@ -7,20 +7,6 @@ namespace {
 
 constexpr int kThreads = 256, kColumns = 32, kSlices = kThreads / kColumns;
 
-int lanes_of(int64_t D) {
-  int lanes = 1;
-  while (lanes < 32 && lanes * kPack < D) lanes *= 2;
-  return lanes;
-}
-
-template <class R> __device__ __forceinline__ R sum_of_lanes(R x, int lanes) {
-  for (int d = 1; d < lanes; d *= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
-  return x;
-}
-
-__device__ __forceinline__ float inverse_root(float x) { return rsqrtf(x); }
-__device__ __forceinline__ double inverse_root(double x) { return rsqrt(x); }
-
 // Calls f(first column, how many) for this thread's packs of a row.
 template <class F> __device__ __forceinline__ void each_pack(int64_t D, int lanes, F&& f) {
   for (int64_t c = int64_t(threadIdx.x % lanes) * kPack; c < D; c += int64_t(lanes) * kPack)
