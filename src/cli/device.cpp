@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "ops/gpu.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {
@@ -41,6 +42,11 @@ void require_device(const std::string& device) {
   if (device == "cpu") return;
   check(device == "cuda", "--device must be cpu or cuda, got '", device, "'");
   if (const auto why = why_no_cuda(); !why.empty()) throw Error(why, "use --device cpu");
+}
+
+std::shared_ptr<void> use_device(const std::string& device) {
+  require_device(device);
+  return device == "cpu" ? nullptr : ops::gpu()->own_stream();
 }
 
 }  // namespace lrnn::cli

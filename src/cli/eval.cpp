@@ -9,7 +9,6 @@
 #include "cli/output.h"
 #include "experiments/result.h"
 #include "figures/table.h"
-#include "ops/gpu.h"
 
 namespace lrnn::cli {
 namespace {
@@ -67,8 +66,6 @@ void print(const Measured& m) {
 }
 
 int evaluate_run(const EvalArguments& a, const std::string& device) {
-  std::shared_ptr<void> stream;  // what is recorded must not be on the default one
-  if (device != "cpu") stream = ops::gpu()->own_stream();
   auto run = experiments::open(a.run);
   const std::string mixer = run.config.model.mixer.text("name");
   check(a.kernels.empty() || mixer == "delta_product",
@@ -140,7 +137,7 @@ Action eval(CLI::App& app) {
     if (!a->kernels.empty() && *device == "cpu")
       throw Error("--kernel chooses between GPU kernels", "add --device cuda, or leave it out");
     if (!lengths->empty()) a->length = parse_lengths(*lengths);
-    require_device(*device);
+    const auto stream = use_device(*device);
     return evaluate_run(*a, *device);
   };
 }

@@ -10,7 +10,6 @@
 #include "cli/device.h"
 #include "cli/word_reader.h"
 #include "model/decoder.h"
-#include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/threads.h"
 
@@ -195,8 +194,6 @@ int run_words(const RunArguments& a, const std::string& device) {
   auto run = experiments::open(a.run);
   const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;
-  std::shared_ptr<void> stream;
-  if (device != "cpu") stream = ops::gpu()->own_stream();
   run.model->to(torch::Device(device));
   if (a.step) return run_steps(run, a.every);
   WordReader in(*run.task);
@@ -233,7 +230,7 @@ Action run_model(CLI::App& app) {
       "Answers: accept or reject, the state, or what a trained model of a task says.\n\nExample:\n"
       "  echo abab | lrnn run runs/abab");
   return [a, device] {
-    require_device(*device);
+    const auto stream = use_device(*device);
     return run_words(*a, *device);
   };
 }
