@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -39,9 +38,29 @@ bool holds(const std::string& text, const std::string& word) {
   return plain(text).find(plain(word)) != std::string::npos;
 }
 
+// Words are separated by commas, but [-1,1] is one word.
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> out(1);
+  bool inside = false;
+  for (const char c : text) {
+    if (c == '[') inside = true;
+    if (c == ']') inside = false;
+    if (c == ',' && !inside)
+      out.emplace_back();
+    else if (c != ' ' || !inside)
+      out.back() += c;
+  }
+  return out;
+}
+
+bool is_range(const std::string& word) { return !word.empty() && word[0] == '['; }
+
 bool names_task(const Cell& cell, const std::string& word) { return holds(cell.task, word); }
 bool names_model(const Cell& cell, const std::string& word) {
   return holds(cell.model, word) || holds(cell.config, word);
+}
+bool names_range(const Cell& cell, const std::string& word) {
+  return cell.model.find(word) != std::string::npos;
 }
 
 }  // namespace
@@ -73,17 +92,21 @@ const Suite& find_suite(const std::vector<Suite>& suites, const std::string& nam
 }
 
 Suite only(Suite suite, const std::string& words) {
-  std::vector<std::string> tasks, models;
-  std::istringstream in(words);
-  for (std::string word; std::getline(in, word, ',');) {
+  std::vector<std::string> tasks, models, ranges;
+  for (const auto& word : words_of(words)) {
     const auto any = [&](auto names) {
       return std::any_of(suite.cells.begin(), suite.cells.end(),
                          [&](const Cell& cell) { return names(cell, word); });
     };
     if (plain(word).empty()) continue;
-    if (any(names_task))
+    // A number alone is in nearly every name: whoever writes -1 or 2 means something else.
+    const bool named =
+        std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isalpha(c); });
+    if (is_range(word) && any(names_range))
+      ranges.push_back(word);
+    else if (named && any(names_task))
       tasks.push_back(word);
-    else if (any(names_model))
+    else if (named && any(names_model))
       models.push_back(word);
     else
       throw Error(cat("'", word, "' names neither a task nor a model of ", suite.name),
@@ -94,7 +117,8 @@ Suite only(Suite suite, const std::string& words) {
   };
   std::erase_if(suite.cells, [&](const Cell& cell) {
     return !chosen(tasks, [&](const auto& word) { return names_task(cell, word); }) ||
-           !chosen(models, [&](const auto& word) { return names_model(cell, word); });
+           !chosen(models, [&](const auto& word) { return names_model(cell, word); }) ||
+           !chosen(ranges, [&](const auto& word) { return names_range(cell, word); });
   });
   if (suite.cells.empty())
     throw Error(cat("no cell of ", suite.name, " is chosen by '", words, "'"),

@@ -62,6 +62,11 @@ TEST(Only, ChoosesTasksAndModels) {
   EXPECT_EQ(only(suite, "parity,mamba").cells.size(), 1u);
   EXPECT_EQ(only(suite, "mamba,delta_net").cells.size(), 4u);
   EXPECT_EQ(only(suite, "Modular Arithmetic,SLSTM").cells.size(), 1u);
+  EXPECT_EQ(only(suite, "[-1,1]").cells.size(), 2u);
+  EXPECT_EQ(only(suite, "parity,[-1, 1],[0,1]").cells.size(), 2u);
+  EXPECT_EQ(only(suite, "DeltaNet [-1,1],parity").cells.size(), 1u);
+  EXPECT_HAS(error_of([&] { only(suite, "parity,-1"); }), "'-1' names neither");
+  EXPECT_HAS(error_of([&] { only(suite, "parity,[-1,0]"); }), "'[-1,0]' names neither");
   EXPECT_EQ(error_of([&] { only(suite, "parity,gru"); }),
             "'gru' names neither a task nor a model of x | `lrnn reproduce x --list` shows them");
 }
