@@ -42,6 +42,10 @@ void require_device(const std::string& device) {
   if (device == "cpu") return;
   check(device == "cuda", "--device must be cpu or cuda, got '", device, "'");
   if (const auto why = why_no_cuda(); !why.empty()) throw Error(why, "use --device cpu");
+  // Backward runs in a thread of LibTorch's that meets CUDA at its first kernel. Were that a matrix
+  // product, LibTorch would warn of a missing context; so let it be this one.
+  const auto one = torch::ones({}, torch::device(torch::kCUDA).requires_grad(true));
+  (one * one).backward();
 }
 
 std::shared_ptr<void> use_device(const std::string& device) {
