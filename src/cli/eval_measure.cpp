@@ -51,8 +51,11 @@ std::string chart(const experiments::Run& run, const std::vector<Curve>& curves)
            experiments::scaled(b.low, chance), experiments::scaled(b.high, chance)});
   }
   const int64_t trained = run.task->length(Split::kTrain).hi;
-  const double first = m.bins.empty() ? 1 : double(std::max<int64_t>(m.bins.front().lo, 1));
-  const bool wide = !m.bins.empty() && double(m.bins.back().hi) / first > 400;
+  // Positions always begin at the first, so what makes their axis wide is the distance to training.
+  const double near = m.prefix
+                          ? double(trained)
+                          : double(m.bins.empty() ? 1 : std::max<int64_t>(m.bins.front().lo, 1));
+  const bool wide = !m.bins.empty() && double(m.bins.back().hi) / near > (m.prefix ? 16 : 400);
   return draw(figures::LineChart{
       .title = m.prefix ? "Sequences that are right up to a position" : "Accuracy by length",
       .x_label = m.prefix ? "position" : "length of the sequence",
