@@ -24,14 +24,22 @@ message(STATUS "GPU kernels: ${LRNN_NVCC}, chips ${LRNN_CUDA_ARCHS}")
 
 set(nvcc_flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -Xcompiler -fPIC,-Wall,-Wextra
   --Werror all-warnings)
+# Code for every chip named, and once PTX, from which the driver of a chip that is newer makes its own.
 set(every_chip "")
 set(large_chips "")  # those with the shared memory the chunk kernels need
 foreach(arch ${LRNN_CUDA_ARCHS})
-  list(APPEND every_chip -gencode arch=compute_${arch},code=sm_${arch})
+  set(code sm_${arch})
+  if(NOT every_chip MATCHES "compute_[0-9]+\\]" AND NOT arch MATCHES "[a-z]$")
+    set(code "[sm_${arch},compute_${arch}]")
+  endif()
+  list(APPEND every_chip -gencode "arch=compute_${arch},code=${code}")
   if(NOT arch MATCHES "^[78][0-9]")
     list(APPEND large_chips -gencode arch=compute_${arch},code=sm_${arch})
   endif()
 endforeach()
+if(large_chips)
+  list(APPEND large_chips -gencode arch=compute_90,code=compute_90)
+endif()
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
 if("90a" IN_LIST LRNN_CUDA_ARCHS)
   list(APPEND nvcc_flags -DLRNN_HOPPER)
