@@ -3,7 +3,7 @@
 
 // The recurrence for heads of up to 32 x 32, where there are many: a warp is a head, and every lane
 // has a column of the state. Columns know nothing of each other, so a step has no shuffles: all
-// lanes read the same key from shared memory, which costs one access for all of them.
+// lanes read the same key and the same query from shared memory.
 namespace lrnn::kernels::cuda {
 namespace {
 
