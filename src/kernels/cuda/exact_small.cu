@@ -1,11 +1,61 @@
 #include "kernels/cuda/delta_product.h"
 #include "kernels/cuda/exact_tile.cuh"
 
-// The recurrence for heads of up to 32 x 32, where there are many: a warp is a head.
+// The recurrence for heads of up to 32 x 32, where there are many: a warp is a head, and every lane
+// has a column of the state. Columns know nothing of each other, so a step has no shuffles: all
+// lanes read the same key and the same query from shared memory.
 namespace lrnn::kernels::cuda {
 namespace {
 
 using namespace tile;
+
+struct Column {
+  float x[kSide];
+
+  // Four rows at a time: K is a multiple of four.
+  __device__ __forceinline__ void read(const float* from, int K, int V) {
+    const bool mine = from && int(threadIdx.x) < V;
+    from += threadIdx.x;
+#pragma unroll
+    for (int r = 0; r < kSide; r += 4, from += 4 * V)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) x[r + i] = mine && r < K ? from[i * V] : 0.f;
+  }
+  __device__ __forceinline__ void write(float* to, int K, int V) const {
+    if (int(threadIdx.x) >= V) return;
+    to += threadIdx.x;
+#pragma unroll
+    for (int r = 0; r < kSide; r += 4, to += 4 * V) {
+      if (r >= K) return;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[i * V] = x[r + i];
+    }
+  }
+  __device__ __forceinline__ float dot(const float (&k)[kSide]) const {
+    float sum[4];  // four chains wait less
+#pragma unroll
+    for (int r = 0; r < kSide; ++r) sum[r % 4] = r < 4 ? x[r] * k[r] : sum[r % 4] + x[r] * k[r];
+    return sum[0] + sum[1] + (sum[2] + sum[3]);
+  }
+  __device__ __forceinline__ void add(const float (&k)[kSide], float d) {
+#pragma unroll
+    for (int r = 0; r < kSide; ++r) x[r] += k[r] * d;
+  }
+  __device__ __forceinline__ void scale(float a) {
+#pragma unroll
+    for (int r = 0; r < kSide; ++r) x[r] *= a;
+  }
+};
+
+__device__ __forceinline__ void read_row(float (&x)[kSide], const float* from) {
+#pragma unroll
+  for (int r = 0; r < kSide; r += 4) {
+    float four[4];
+    load_four(from + r, four);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[r + i] = four[i];
+  }
+}
 
 struct ForwardStage {
   Block k, q, v;
@@ -13,17 +63,17 @@ struct ForwardStage {
 };
 
 template <class Io, bool kGate, bool kSingle>
-__global__ void __launch_bounds__(32) small_scan(DeltaProductForward p) {
+__global__ void __launch_bounds__(32, 16) small_scan(DeltaProductForward p) {
   __shared__ ForwardStage stage[2];
   const int64_t head = blockIdx.x;
   const Head at(p, head);
-  const int lane = threadIdx.x, column = lane % 8 * kColumns, K = int(p.K), V = int(p.V);
-  const bool writes = lane < 8 && column < V;
+  const int lane = threadIdx.x, K = int(p.K), V = int(p.V);
   const float scale = float(p.scale);
   const int64_t slot0 = first_slot(p, head / p.H, kSmallKept);
   const Io *const k = at.rows<Io>(p.k), *const v = at.rows<Io>(p.v), *const q = at.rows<Io>(p.q);
-  Io* o = at.rows<Io>(p.o) + column;
-  float* error = static_cast<float*>(p.error) + (p.error ? at.error * V + column : 0);
+  const bool outputs = q && lane < V, errors = p.error && lane < V;
+  Io* o = at.rows<Io>(p.o) + lane;
+  float* error = static_cast<float*>(p.error) + (p.error ? at.error * V + lane : 0);
 
   Scalars scalars;
   const auto ask_for = [&](int64_t first) {
@@ -35,7 +85,7 @@ __global__ void __launch_bounds__(32) small_scan(DeltaProductForward p) {
     scalars.ask(p, at, walk);
   };
 
-  Tile S;
+  Column S;
   S.read(p.state ? static_cast<const float*>(p.state) + head * K * V : nullptr, K, V);
   if (at.steps > 0) ask_for(0);
   copy_commit();
@@ -52,23 +102,17 @@ __global__ void __launch_bounds__(32) small_scan(DeltaProductForward p) {
 #pragma unroll 4
     for (int i = 0; i < count; ++i) {
       if (kGate && (kSingle || step == 0)) S.scale(here.gate[i]);
-      float x[kRows], e[kColumns], D[kColumns];
-      read_rows(x, here.k[i]);
-      read_columns(e, here.v[i]);
-      S.along_rows(D, x);
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) e[c] -= D[c], D[c] = here.beta[i] * e[c];
-      if (p.error && writes) store_four(error, e);
+      float x[kSide];
+      read_row(x, here.k[i]);
+      const float e = here.v[i][lane] - S.dot(x);
+      if (errors) *error = e;
       error += V;
-      S.add(x, D);
+      S.add(x, here.beta[i] * e);
       if (!kSingle && ++step < p.N) continue;
       step = 0;
-      if (!q) continue;
-      read_rows(x, here.q[i]);
-      S.along_rows(D, x);
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) D[c] *= scale;
-      if (writes) store_four(o, D);
+      read_row(x, here.q[i]);  // of no meaning without q: a branch would keep the next step waiting
+      const float got = scale * S.dot(x);
+      if (outputs) store_one(o, got);
       o += p.o.token;
     }
     if (p.states && ((first + kSteps) % kSmallKept == 0 || first + kSteps >= at.steps))

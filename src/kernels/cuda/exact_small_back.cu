@@ -20,40 +20,29 @@ struct WalkStage {
   float beta[kSteps];
 };
 
-template <class Io, bool kGate, bool kSingle> struct OneWalk {
-  const DeltaProductBackward& p;
+template <class Io, bool kGate, bool kSingle> struct OneWalk : BackWalk<Io, kSingle> {
+  using Base = BackWalk<Io, kSingle>;
+  using Base::at, Base::column, Base::K, Base::lane, Base::p, Base::q, Base::scalars, Base::V;
   WalkStage* stage;
-  Head at;
-  int lane = threadIdx.x, column = lane % 8 * kColumns, K = int(p.K), V = int(p.V);
-  float scale = float(p.scale);
-  const Io *k = at.rows<Io>(p.k), *q = at.rows<Io>(p.q),
-           *d_o = p.q.data ? at.rows<Io>(p.d_o) : nullptr;
-  const float* e = static_cast<const float*>(p.error) + at.error * V;
-  Scalars scalars;
 
   __device__ __forceinline__ void ask_for(int64_t first) {
-    WalkStage& to = stage[first / kSteps % 2];
-    const Walk<kSingle> walk(first, at.steps, p.N);
-    ask(to.k, k, walk, p.k.token, p.k.step, K);
-    ask_even(to.e, e, walk, V, V);
-    if (q) {
-      ask_where_tokens_end(to.d_o, d_o, walk, p.d_o.token, V);
-      ask_where_tokens_end(to.q, q, walk, p.q.token, K);
-    }
-    scalars.ask(p, at, walk);
+    Base::ask_for(stage[first / kSteps % 2], Walk<kSingle>(first, at.steps, p.N));
   }
 
   __device__ __forceinline__ void run(int64_t head, const float* kept) {
     const int64_t last = (at.steps - 1) / kSteps * kSteps;
-    Io* dv = at.rows<Io>(p.dv) + at.steps * p.dv.step + column;
-    Io* dk = at.rows<Io>(p.dk) + at.steps * p.dk.step + lane;
-    Io* dq = at.rows<Io>(p.dq) + at.span.length * p.dq.token + lane;
+    Io* dv = at.template rows<Io>(p.dv) + at.steps * p.dv.step + column;
+    Io* dk = at.template rows<Io>(p.dk) + at.steps * p.dk.step + lane;
+    Io* dq = at.template rows<Io>(p.dq) + at.span.length * p.dq.token + lane;
     float* slopes =
         kGate ? static_cast<float*>(p.dlog_gate) + at.gate_at(p, at.span.length) : nullptr;
     int step = int(p.N) - 1;
     Tile G, S;
-    G.read(p.d_final_state ? static_cast<const float*>(p.d_final_state) + head * K * V : nullptr, K,
-           V);
+    Base::read_end(G, head);
+    if (kSingle && !q) {  // zeros instead of a branch, at which every step would wait
+      for (int i = 0; i < 2 * kSteps; ++i)
+        stage[i / kSteps].q[i % kSteps][lane] = stage[i / kSteps].d_o[i % kSteps][lane] = 0;
+    }
     if (at.steps > 0) ask_for(last);
     copy_commit();
     for (int64_t first = last; first >= 0 && at.steps > 0; first -= kSteps) {
@@ -71,28 +60,16 @@ template <class Io, bool kGate, bool kSingle> struct OneWalk {
 #pragma unroll 2
       for (int i = count - 1; i >= 0; --i) {
         float x[kRows], d[kColumns], D[kColumns];
-        if (q && (kSingle || step == p.N - 1)) {
-          read_rows(x, here.q[i]);
-          read_columns(d, here.d_o[i]);
-#pragma unroll
-          for (int c = 0; c < kColumns; ++c) d[c] *= scale;
-          G.add(x, d);
+        if (kSingle || (q && step == p.N - 1)) {
+          Base::add_output(G, here, i, d);
           const float got = S.along_columns(d);
           dq -= p.dq.token;
-          if (lane < K) store_one(dq, got);
+          if (q && lane < K) store_one(dq, got);
         }
-        read_rows(x, here.k[i]);
-        read_columns(D, here.e[i]);
-        G.along_rows(d, x);
-        const float beta = here.beta[i];
-        float slope = 0;
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          slope += d[c] * D[c];
-          d[c] *= -beta, D[c] *= -beta;
-        }
-        slope = sum_lanes<8>(slope);
+        const float beta = here.beta[i], slope = Base::meet_error(G, here, i, x, d, D);
         if (lane == i) dbeta = slope;
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) d[c] *= -beta, D[c] *= -beta;
         dv -= p.dv.step, dk -= p.dk.step;
         S.add(x, D);
         const float got = along_both(S, d, G, D);
@@ -135,10 +112,10 @@ __global__ void __launch_bounds__(32, kGate ? 1 : 16)
   const Head at(p, head);
   if constexpr (kGate)
     if (!all_open(p, at)) {
-      TwoWalks<Io, kSingle> two{p, dv_wide, src_wide, stage.two, at, head};
+      TwoWalks<Io, kSingle> two{{p, at}, dv_wide, src_wide, stage.two, head};
       return two.run();
     }
-  OneWalk<Io, kGate, kSingle> one{p, stage.one, at};
+  OneWalk<Io, kGate, kSingle> one{{p, at}, stage.one};
   one.run(head, static_cast<const float*>(p.states) +
                     (first_slot(p, s, kSmallKept) * p.H + h) * p.K * p.V);
 }

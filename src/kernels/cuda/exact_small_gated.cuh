@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cuda/exact_tile.cuh"
+#include "kernels/cuda/exact_small_walk.cuh"
 
 // Backward of a small head with a gate, in two walks: first from the end for the gradient G of the
 // state, then from the start for the state S itself, so that no gate is divided by. With Ŝ the
@@ -17,33 +17,22 @@ struct TwoWalksStage {
 
 // dv and src are kept in float32: in dv and dk themselves where they are that. Their rows and those
 // of the errors lie one after the other.
-template <class Io, bool kSingle> struct TwoWalks {
-  const DeltaProductBackward& p;
+template <class Io, bool kSingle> struct TwoWalks : BackWalk<Io, kSingle> {
+  using Base = BackWalk<Io, kSingle>;
+  using Base::at, Base::column, Base::K, Base::lane, Base::p, Base::q, Base::scalars, Base::scale,
+      Base::V;
   const Rows &dv_wide, &src_wide;
   TwoWalksStage* stage;
-  Head at;
   int64_t head;
-  int lane = threadIdx.x, column = lane % 8 * 4, K = int(p.K), V = int(p.V);
-  float scale = float(p.scale);
-  const Io *k = at.rows<Io>(p.k), *q = at.rows<Io>(p.q),
-           *d_o = p.q.data ? at.rows<Io>(p.d_o) : nullptr;
-  const float* e = static_cast<const float*>(p.error) + at.error * V;
-  Scalars scalars;
 
   __device__ __forceinline__ void ask_for(int64_t first, bool states) {
     TwoWalksStage& to = stage[first / kSteps % 2];
     const Walk<kSingle> walk(first, at.steps, p.N);
-    ask(to.k, k, walk, p.k.token, p.k.step, K);
-    ask_even(to.e, e, walk, V, V);
-    if (q) {
-      ask_where_tokens_end(to.d_o, d_o, walk, p.d_o.token, V);
-      ask_where_tokens_end(to.q, q, walk, p.q.token, K);
-    }
+    Base::ask_for(to, walk);
     if (states) {
-      ask_even(to.dv, at.rows<float>(dv_wide), walk, dv_wide.step, V);
-      ask_even(to.src, at.rows<float>(src_wide), walk, src_wide.step, K);
+      ask_even(to.dv, at.template rows<float>(dv_wide), walk, dv_wide.step, V);
+      ask_even(to.src, at.template rows<float>(src_wide), walk, src_wide.step, K);
     }
-    scalars.ask(p, at, walk);
   }
 
   __device__ __forceinline__ void run() {
@@ -59,12 +48,11 @@ template <class Io, bool kSingle> struct TwoWalks {
     const bool writes = lane < 8 && column < V;
     int step = int(p.N) - 1;
     Tile G;
-    G.read(p.d_final_state ? static_cast<const float*>(p.d_final_state) + head * K * V : nullptr, K,
-           V);
+    Base::read_end(G, head);
     const int64_t last = (at.steps - 1) / kSteps * kSteps;
-    Io* dv = at.rows<Io>(p.dv) + at.steps * p.dv.step + column;
-    float* dv_kept = at.rows<float>(dv_wide) + at.steps * dv_wide.step + column;
-    float* src_kept = at.rows<float>(src_wide) + at.steps * src_wide.step + lane;
+    Io* dv = at.template rows<Io>(p.dv) + at.steps * p.dv.step + column;
+    float* dv_kept = at.template rows<float>(dv_wide) + at.steps * dv_wide.step + column;
+    float* src_kept = at.template rows<float>(src_wide) + at.steps * src_wide.step + lane;
     if (at.steps > 0) ask_for(last, false);
     copy_commit();
     for (int64_t first = last; first >= 0 && at.steps > 0; first -= kSteps) {
@@ -80,25 +68,11 @@ template <class Io, bool kSingle> struct TwoWalks {
 #pragma unroll 2
       for (int i = count - 1; i >= 0; --i) {
         float x[kRows], d[kColumns], D[kColumns];
-        if (q && (kSingle || step == p.N - 1)) {
-          read_rows(x, here.q[i]);
-          read_columns(d, here.d_o[i]);
-#pragma unroll
-          for (int c = 0; c < kColumns; ++c) d[c] *= scale;
-          G.add(x, d);
-        }
-        read_rows(x, here.k[i]);
-        read_columns(D, here.e[i]);
-        G.along_rows(d, x);
-        const float beta = here.beta[i];
-        float slope = 0;
-#pragma unroll
-        for (int c = 0; c < kColumns; ++c) {
-          slope += d[c] * D[c];
-          d[c] *= beta, D[c] *= beta;
-        }
-        slope = sum_lanes<8>(slope);
+        if (q && (kSingle || step == p.N - 1)) Base::add_output(G, here, i, d);
+        const float beta = here.beta[i], slope = Base::meet_error(G, here, i, x, d, D);
         if (lane == i) dbeta = slope;
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) d[c] *= beta, D[c] *= beta;
         const float src = G.along_columns(D);
         src_kept -= src_wide.step, dv -= p.dv.step, dv_kept -= dv_wide.step;
         if (lane < K) *src_kept = src;
@@ -121,8 +95,8 @@ template <class Io, bool kSingle> struct TwoWalks {
     float slope = 0;
     Tile S;
     S.read(p.state ? static_cast<const float*>(p.state) + head * K * V : nullptr, K, V);
-    Io* dk = at.rows<Io>(p.dk) + lane;
-    Io* dq = at.rows<Io>(p.dq) + lane;
+    Io* dk = at.template rows<Io>(p.dk) + lane;
+    Io* dq = at.template rows<Io>(p.dq) + lane;
     float* slopes = static_cast<float*>(p.dlog_gate) + at.gate_at(p, 0);
     if (at.steps > 0) ask_for(0, true);
     copy_commit();
@@ -172,7 +146,7 @@ template <class Io, bool kSingle> struct TwoWalks {
     float sum = 0;
     if (p.d_final_state) {
       Tile G;
-      G.read(static_cast<const float*>(p.d_final_state) + head * K * V, K, V);
+      Base::read_end(G, head);
       sum = sum_lanes<32>(S.dot(G));
     }
     __threadfence_block();

@@ -106,6 +106,15 @@ __device__ __forceinline__ void store_steps(StepTile& to, const WarpPlace& at,
         make_float4(dt[i], x[i], dt[i + 1], x[i + 1]);
 }
 
+__device__ __forceinline__ void load_steps(const StepTile& from, const WarpPlace& at,
+                                           float (&dt)[kPack], float (&x)[kPack]) {
+#pragma unroll
+  for (int i = 0; i < kPack; i += 2) {
+    const float4 f = *reinterpret_cast<const float4*>(&from[at.row][2 * (at.pack_c + i)]);
+    dt[i] = f.x, x[i] = f.y, dt[i + 1] = f.z, x[i + 1] = f.w;
+  }
+}
+
 template <bool kNegative> __device__ __forceinline__ float transition(float e) {
   return kNegative ? fmaf(2.f, e, -1.f) : e;
 }

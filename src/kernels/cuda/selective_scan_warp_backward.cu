@@ -28,41 +28,41 @@ __device__ __forceinline__ void add_warps(const SelectiveScanBackward& p, const 
     if (n + i < p.N) row[n + i] = all[i];
 }
 
-template <Type kType, bool kNegative>
-__global__ void __launch_bounds__(32 * kScanWarps, 4)
+template <Type kType, bool kNegative, bool kGated>
+__global__ void __launch_bounds__(32 * kScanWarps, kBackwardBlocks)
     backward(const SelectiveScanBackward p, const ScanWide wide) {
   extern __shared__ __align__(16) unsigned char memory[];
   auto& shared = *reinterpret_cast<WarpBackwardShared*>(memory);
-  using Run = WarpBackward<kType, kNegative>;
+  using Run = WarpBackward<kType, kNegative, kGated>;
   Run run(p, wide, shared);
   const WarpPlace& at = run.at;
   const Span& span = run.span;
-  const int64_t chunks = (span.length + kScanTile - 1) / kScanTile;
-  WarpGiven<kType> given;
+  int64_t first = (span.length - 1) / kScanTile * kScanTile;  // of the chunk
+  typename Run::Given given;
   StatePack<kType> states;  // the block's B by one warp, its C by another
   const auto fetch = [&](int64_t first) {
-    given.load(p, wide, span, at, first);
+    run.load(given, first);
     if (at.warp < 2)
       states.load(p, at.warp ? p.C : p.B, span, at, first, at.warp ? wide.C : wide.B);
   };
-  if (chunks > 0) fetch((chunks - 1) * kScanTile);
-  for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
-    const int64_t first = chunk * kScanTile;
-    const int count = int(min(int64_t(kScanTile), span.length - first));
+  if (span.length > 0) fetch(first);
+  int count = int(span.length - first);
+  for (; span.length > 0 && first >= 0; first -= kScanTile) {
     typename Run::States h;
-    run.load_kept(chunk, h);
+    load_eight(run.kept, h);
     run.fill(given, count);
     if (at.warp < 2) states.store(at.warp ? run.C : run.B, at);
-    if (chunk > 0) run.prefetch(chunk - 1);
+    if (first > 0) run.prefetch(first - kScanTile);
     __syncthreads();
-    run.walk(chunk, count, h, shared.sums[at.warp]);
-    WarpGiven<kType> again;  // they had to leave the registers
-    again.load(p, wide, span, at, first);
+    run.walk(count, h, shared.sums[at.warp]);
+    typename Run::Given again;
+    run.load_again(again, first);
     __syncthreads();
     add_warps(p, span, at.group, first, count, shared.sums);
-    if (chunk > 0) fetch(first - kScanTile);
+    if (first > 0) fetch(first - kScanTile);
     run.finish(again, first, count);
     __syncwarp();
+    run.kept -= p.D * kWarpStates, count = kScanTile;
   }
   if (kNegative) {
 #pragma unroll
@@ -70,21 +70,22 @@ __global__ void __launch_bounds__(32 * kScanWarps, 4)
   }
   store_own(p.dA, at.s * p.D, p, at, run.dA);
   if (p.dstate) store_own(p.dstate, at.s * p.D, p, at, run.g);
-  if (at.row < at.pack) {
-    const int64_t d = at.s * p.D + at.first_channel + at.pack_c + at.row;
-    static_cast<float*>(p.dskip)[d] = run.dskip, static_cast<float*>(p.dbias)[d] = run.dbias;
-  }
+  const int64_t d = at.first_channel + at.own;
+  if (d < p.D) static_cast<float*>(at.half ? p.dbias : p.dskip)[at.s * p.D + d] = run.over_tokens;
 }
 
 }  // namespace
 
 void scan_warp_backward(const SelectiveScanBackward& p, void* stream) {
   const ScanWide wide(p, p.du, p.dy);
-  with_scan_kind(p, [&](auto type, auto negative) {
-    const auto kernel = backward<type.value, negative.value>;
+  const auto launch = [&](auto kernel) {
     allow_shared(kernel, sizeof(WarpBackwardShared));
     kernel<<<warp_blocks(p), 32 * kScanWarps, sizeof(WarpBackwardShared),
              static_cast<cudaStream_t>(stream)>>>(p, wide);
+  };
+  with_scan_kind(p, [&](auto type, auto negative) {
+    p.z.data ? launch(backward<type.value, negative.value, true>)
+             : launch(backward<type.value, negative.value, false>);
   });
 }
 

@@ -3,22 +3,24 @@
 
 // Chunks from the last to the first. From the state that forward kept at a chunk's beginning the
 // states before its parts of four tokens are computed again, then, part by part from the last, the
-// four states, which stay in registers while the part is walked backwards. Sums over channels (dB,
-// dC) are taken by threads that each have one token, four states and half the channels, then over
-// the warps of the block, in a fixed order.
+// four states, which stay in registers while the part is walked backwards; the state after a part
+// is the one before the next. Sums over channels (dB, dC) are taken by threads that each have one
+// token, four states and half the channels, then over the warps of the block, in a fixed order.
 namespace lrnn::kernels::cuda {
 
 constexpr int kScanPart = 4, kScanParts = kScanTile / kScanPart, kScanSums = 2 * kWarpStates;
+constexpr int kBackwardBlocks = 4;  // a processor
 
 struct WarpBackwardTile {
-  // In the end `steps` holds dt and the sums over states of g B, `slope` those of g h' e A and
-  // `read` those of C h. `slope` begins as the gradient of the sum that C reads.
+  // Of every token and channel two pairs. `steps`: dt and x = dt u, then what is left of du and of
+  // the gradient of dt. `reads`: u and the gradient of the sum that C reads, then with a gate that
+  // sum itself in the latter's place. The biases between them keep them in different banks.
   alignas(16) StepTile steps;
-  alignas(16) ChannelTile slope, read;
   alignas(16) float bias[kWarpChannels];
+  alignas(16) StepTile reads;
   alignas(16) float skip[kWarpChannels];
   float4 starts[kScanParts - 2][2][32];  // before the second and the third part
-  // Of two tokens: dB, dC of every thread, four states each. Rows of 34 keep the threads that add
+  // Of two tokens: g and h of every thread, four states each. Rows of 34 keep the threads that add
   // them in different banks.
   float4 terms[2][4][34];
 };
@@ -28,33 +30,33 @@ struct WarpBackwardShared {
   alignas(16) StateTile B, C;
   float4 sums[kScanWarps][kScanTile][kScanSums / 4];  // dB, then dC
 };
-static_assert(sizeof(WarpBackwardShared) <= kMostShared / 4 - 1024);  // four blocks a processor
+static_assert(sizeof(WarpBackwardShared) <= kMostShared / kBackwardBlocks - 1024);
 
 __device__ __forceinline__ void operator+=(float4& a, const float4& b) {
   a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w;
 }
+__device__ __forceinline__ void add_product(float4& a, float b, const float4& c) {
+  a.x = fmaf(b, c.x, a.x), a.y = fmaf(b, c.y, a.y);
+  a.z = fmaf(b, c.z, a.z), a.w = fmaf(b, c.w, a.w);
+}
 
-template <Type kType> struct WarpGiven {
-  ChannelPack<kType> u, delta, z, dy;
-
-  __device__ __forceinline__ void load(const SelectiveScanBackward& p, const ScanWide& wide,
-                                       const Span& span, const WarpPlace& at, int64_t first) {
-    u.load(p.u, span, at, first, wide.u), delta.load(p.delta, span, at, first, wide.delta);
-    z.load(p.z, span, at, first, wide.z), dy.load(p.dy, span, at, first, wide.dy);
-  }
-};
-
-template <Type kType, bool kNegative> struct WarpBackward {
+template <Type kType, bool kNegative, bool kGated> struct WarpBackward {
   using States = float[kScanStates];
+  struct Given {  // at a thread's token and channels
+    ChannelPack<kType> u, delta, z, dy;
+  };
+  struct Sums {  // over a thread's states: of g B, of g h' e A, of C h
+    float along = 0, slope = 0, read = 0;
+  };
   const SelectiveScanBackward& p;
   const ScanWide& wide;
   const WarpPlace at;
   const Span span;
   WarpBackwardTile& tile;
   StateTile &B, &C;
-  const float* const kept;  // of the sequence's first chunk, at this thread's states
+  const float* kept;  // before the chunk, at this thread's states
   States A2, g, dA = {};
-  float dskip = 0, dbias = 0;  // of one channel of the pack, the one whose number is the row's
+  float over_tokens = 0;  // of its channel, dskip where half is 0 and dbias where it is 1
 
   __device__ __forceinline__ WarpBackward(const SelectiveScanBackward& p_, const ScanWide& wide_,
                                           WarpBackwardShared& shared)
@@ -66,7 +68,8 @@ template <Type kType, bool kNegative> struct WarpBackward {
         B(shared.B),
         C(shared.C),
         kept(static_cast<const float*>(p_.states) +
-             (first_kept(p_, at.s, kScanTile) * p_.D + min(at.first_channel + at.own, p_.D - 1)) *
+             ((first_kept(p_, at.s, kScanTile) + (span.length - 1) / kScanTile) * p_.D +
+              min(at.first_channel + at.own, p_.D - 1)) *
                  kWarpStates +
              at.half * kScanStates) {
     load_own(p.A, 0, p, at, A2);
@@ -81,8 +84,19 @@ template <Type kType, bool kNegative> struct WarpBackward {
     __syncwarp();
   }
 
-  __device__ __forceinline__ void load_kept(int64_t chunk, States& h) const {
-    load_eight(kept + chunk * p.D * kWarpStates, h);
+  __device__ __forceinline__ void load(Given& given, int64_t first) const {
+    given.u.load(p.u, span, at, first, wide.u);
+    given.delta.load(p.delta, span, at, first, wide.delta);
+    given.dy.load(p.dy, span, at, first, wide.dy);
+    if constexpr (kGated) given.z.load(p.z, span, at, first, wide.z);
+  }
+  // What the tile does not keep and had to leave the registers.
+  __device__ __forceinline__ void load_again(Given& given, int64_t first) const {
+    given.delta.load(p.delta, span, at, first, wide.delta);
+    if constexpr (kGated) {
+      given.dy.load(p.dy, span, at, first, wide.dy);
+      given.z.load(p.z, span, at, first, wide.z);
+    }
   }
 
   // Into the second cache, for the chunk before this one.
@@ -94,92 +108,130 @@ template <Type kType, bool kNegative> struct WarpBackward {
             size_of(kType);
     asm volatile("prefetch.global.L2 [%0];" ::"l"(x));
   }
-  __device__ __forceinline__ void prefetch(int64_t chunk) const {
-    const int64_t first = chunk * kScanTile;
-    prefetch(p.u, first), prefetch(p.delta, first), prefetch(p.dy, first), prefetch(p.z, first);
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(kept + chunk * p.D * kWarpStates));
+  __device__ __forceinline__ void prefetch(int64_t first) const {
+    prefetch(p.u, first), prefetch(p.delta, first), prefetch(p.dy, first);
+    if constexpr (kGated) prefetch(p.z, first);
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(kept - p.D * kWarpStates));
   }
 
-  __device__ __forceinline__ void fill(const WarpGiven<kType>& given, int count) const {
-    float bias[kPack], dt[kPack], x[kPack], dread[kPack];
-    load_eight(&tile.bias[at.pack_c], bias);
+  // dt of a thread's token and channels before the softplus.
+  __device__ __forceinline__ void raw_steps(const ChannelPack<kType>& delta,
+                                            float (&raw)[kPack]) const {
+    load_eight(&tile.bias[at.pack_c], raw);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) raw[i] += delta[i];
+  }
+
+  __device__ __forceinline__ void fill(const Given& given, int count) const {
+    float dt[kPack], x[kPack];
+    raw_steps(given.delta, dt);
+    if (p.softplus) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) dt[i] = softplus(dt[i]);
+    }
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      dt[i] = given.delta[i] + bias[i];
-      if (p.softplus) dt[i] = softplus(dt[i]);
       if (at.row >= count) dt[i] = 0;  // a step of nothing: h and its gradient stay as they are
-      x[i] = dt[i] * given.u[i], dread[i] = given.dy[i];
-      if (p.z.data) dread[i] *= silu(given.z[i]);
+      x[i] = dt[i] * given.u[i];
     }
     store_steps(tile.steps, at, dt, x);
-    store_vector(&tile.slope[at.row][at.pack_c], dread);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      dt[i] = given.u[i], x[i] = given.dy[i];
+      if constexpr (kGated) x[i] *= silu(given.z[i]);
+    }
+    store_steps(tile.reads, at, dt, x);
   }
 
-  __device__ __forceinline__ void step(int t, States& h) const {
-    warp_step<kNegative>(h, A2, tile.steps, B, t, at);
+  __device__ __forceinline__ float2& step_of(int t) const {
+    return *reinterpret_cast<float2*>(&tile.steps[t][2 * at.own]);
+  }
+
+  // The state after token t.
+  __device__ __forceinline__ void step(int t, const States& h, States& after) const {
+#pragma unroll
+    for (int i = 0; i < kScanStates; ++i) after[i] = h[i];
+    warp_step<kNegative>(after, A2, tile.steps, B, t, at);
   }
 
   // One token backwards, from the state before it and the state after it.
-  __device__ __forceinline__ void back(int t, int j, const States& before, const States& after) {
-    const float2 step = *reinterpret_cast<const float2*>(&tile.steps[t][2 * at.own]);
-    const float dt = step.x, x = step.y, dread = tile.slope[t][at.own];
-    States b, c, dB, dC;
+  __device__ __forceinline__ Sums back(int t, int j, const States& before, const States& after) {
+    const float dt = step_of(t).x, dread = tile.reads[t][2 * at.own + 1];
+    States b, c;
     load_eight(&B[t][at.half * kScanStates], b), load_eight(&C[t][at.half * kScanStates], c);
-    float along = 0, slope = 0, read = 0;
 #pragma unroll
-    for (int i = 0; i < kScanStates; ++i) {
-      g[i] = fmaf(dread, c[i], g[i]);
-      dB[i] = g[i] * x, dC[i] = dread * after[i];
-      along = fmaf(g[i], b[i], along);
-      if (p.z.data) read = fmaf(c[i], after[i], read);
-      const float ge = g[i] * exp2_of(dt * A2[i]), r = ge * before[i];
-      dA[i] = fmaf(r, dt, dA[i]), slope = fmaf(r, A2[i], slope);
-      g[i] = kNegative ? fmaf(2.f, ge, -g[i]) : ge;
-    }
-    const float twice = kNegative ? 2.f : 1.f;  // da/de
-    along = sum_halves(along), slope = sum_halves(slope) * (twice * kLn2<float>);
-    if (p.z.data) {
-      read = sum_halves(read);
-      if (at.half == 0) tile.read[t][at.own] = read;
-    }
-    if (at.half == 0) tile.steps[t][2 * at.own + 1] = along, tile.slope[t][at.own] = slope;
+    for (int i = 0; i < kScanStates; ++i) g[i] = fmaf(dread, c[i], g[i]);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      tile.terms[j][i][at.lane] =
-          make_float4(dB[4 * i], dB[4 * i + 1], dB[4 * i + 2], dB[4 * i + 3]);
+      tile.terms[j][i][at.lane] = make_float4(g[4 * i], g[4 * i + 1], g[4 * i + 2], g[4 * i + 3]);
       tile.terms[j][2 + i][at.lane] =
-          make_float4(dC[4 * i], dC[4 * i + 1], dC[4 * i + 2], dC[4 * i + 3]);
+          make_float4(after[4 * i], after[4 * i + 1], after[4 * i + 2], after[4 * i + 3]);
     }
+    Sums sums;
+#pragma unroll
+    for (int i = 0; i < kScanStates; ++i) {
+      sums.along = fmaf(g[i], b[i], sums.along);
+      if constexpr (kGated) sums.read = fmaf(c[i], after[i], sums.read);
+      const float ge = g[i] * exp2_of(dt * A2[i]), r = ge * before[i];
+      dA[i] = fmaf(r, dt, dA[i]), sums.slope = fmaf(r, A2[i], sums.slope);
+      g[i] = kNegative ? fmaf(2.f, ge, -g[i]) : ge;
+    }
+    return sums;
   }
 
-  // The terms of two tokens, over the warp's channels.
+  // Of the two threads of a channel the first gets the sums of one token, the second of the other.
+  __device__ __forceinline__ float share(float first, float second) const {
+    const float send = at.half ? first : second, keep = at.half ? second : first;
+    return keep + __shfl_xor_sync(0xffffffffu, send, 1);
+  }
+
+  // The terms of two tokens times x or dread, over the warp's channels.
   __device__ __forceinline__ void add_terms(float4 (*sums)[kScanSums / 4], int t) const {
     const int half = at.lane % 2, quad = at.lane / 2 % 4, j = at.lane / 8 % 2,
-              channels = at.lane / 16;
-    float4 sum = tile.terms[j][quad][16 * channels + half];
+              first = at.lane / 16 * 8;
+    const float* const factors = &(quad < 2 ? tile.steps : tile.reads)[t + j][2 * first];
+    const float4* const terms = &tile.terms[j][quad][2 * first + half];
+    float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
-    for (int i = 1; i < 8; ++i) sum += tile.terms[j][quad][16 * channels + 2 * i + half];
+    for (int i = 0; i < 8; ++i) add_product(sum, factors[2 * i + 1], terms[2 * i]);
     const auto other = [](float x) { return __shfl_xor_sync(0xffffffffu, x, 16); };
     sum += make_float4(other(sum.x), other(sum.y), other(sum.z), other(sum.w));
-    if (channels == 0) sums[t + j][quad / 2 * 4 + half * 2 + quad % 2] = sum;
+    if (first == 0) sums[t + j][quad / 2 * 4 + half * 2 + quad % 2] = sum;
   }
 
-  __device__ __forceinline__ void part(int begin, States& h, float4 (*sums)[kScanSums / 4]) {
-    States before[kScanPart + 1];
+  // Leaves the gradients that are sums over states where finish looks for them.
+  __device__ __forceinline__ void store_sums(int t, const Sums& sums) const {
+    constexpr float kSlope = (kNegative ? 2.f : 1.f) * kLn2<float>;  // da/de
+    float2& step = step_of(t);
+    float* const read = &tile.reads[t][2 * at.own];
+    step = make_float2(step.x * sums.along, fmaf(read[0], sums.along, kSlope * sums.slope));
+    if constexpr (kGated) read[1] = sums.read;
+  }
+
+  // A part backwards, from the state before it and, unless it is the chunk's last, the state after
+  // it; leaves the state before it in `after`.
+  __device__ __forceinline__ void part(int begin, bool last, const States& h, States& after,
+                                       float4 (*sums)[kScanSums / 4]) {
+    States before[kScanPart];
 #pragma unroll
-    for (int j = 0; j <= kScanPart; ++j) {
+    for (int i = 0; i < kScanStates; ++i) before[0][i] = h[i];
 #pragma unroll
-      for (int i = 0; i < kScanStates; ++i) before[j][i] = h[i];
-      if (j < kScanPart) step(begin + j, h);
-    }
+    for (int j = 0; j + 1 < kScanPart; ++j) step(begin + j, before[j], before[j + 1]);
+    if (last) step(begin + kScanPart - 1, before[kScanPart - 1], after);
 #pragma unroll
     for (int j = kScanPart - 2; j >= 0; j -= 2) {
-      __syncwarp();  // nobody still adds the terms of the last two tokens
-      back(begin + j + 1, 1, before[j + 1], before[j + 2]);
-      back(begin + j, 0, before[j], before[j + 1]);
+      const auto& next = j + 2 < kScanPart ? before[(j + 2) % kScanPart] : after;
+      const Sums odd = back(begin + j + 1, 1, before[j + 1], next);
+      const Sums even = back(begin + j, 0, before[j], before[j + 1]);
+      Sums mine{share(even.along, odd.along), share(even.slope, odd.slope)};
+      if constexpr (kGated) mine.read = share(even.read, odd.read);
       __syncwarp();
       add_terms(sums, begin + j);
+      __syncwarp();  // nobody still reads what is written now and by the next two tokens
+      store_sums(begin + j + at.half, mine);
     }
+#pragma unroll
+    for (int i = 0; i < kScanStates; ++i) after[i] = before[0][i];
   }
 
   __device__ __forceinline__ void store_start(int part, const States& h) const {
@@ -193,67 +245,60 @@ template <Type kType, bool kNegative> struct WarpBackward {
   }
 
   // All parts of a chunk.
-  __device__ __forceinline__ void walk(int64_t chunk, int count, States& h,
-                                       float4 (*sums)[kScanSums / 4]) {
+  __device__ __forceinline__ void walk(int count, States& h, float4 (*sums)[kScanSums / 4]) {
     const int last = (count - 1) / kScanPart;
+    States after;
     for (int i = 0; i < last; ++i) {
       if (i > 0) store_start(i - 1, h);
 #pragma unroll
-      for (int j = 0; j < kScanPart; ++j) step(i * kScanPart + j, h);
+      for (int j = 0; j < kScanPart; ++j) step(i * kScanPart + j, h, h);
     }
     for (int i = last; i >= 0; --i) {
       if (i < last && i > 0) load_start(i - 1, h);
-      if (i < last && i == 0) load_kept(chunk, h);
-      part(i * kScanPart, h, sums);
+      if (i < last && i == 0) load_eight(kept, h);
+      part(i * kScanPart, i == last, h, after, sums);
     }
-  }
-
-  // Sums over the tokens of a tile, for the thread whose row is the channel's number.
-  __device__ __forceinline__ float over_rows(const float (&x)[kPack]) const {
-    float mine = 0;
-#pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      const float sum = sum_lanes<kScanTile>(x[i]);
-      if (at.row == i) mine = sum;
-    }
-    return mine;
   }
 
   // The gradients of a thread's own token and channels, from the sums over states.
-  __device__ __forceinline__ void finish(const WarpGiven<kType>& given, int64_t first, int count) {
-    float skip[kPack], bias[kPack], read[kPack], slope[kPack], steps[2 * kPack];
-    float du[kPack], ddelta[kPack], dz[kPack], skips[kPack], biases[kPack];
-    load_eight(&tile.skip[at.pack_c], skip), load_eight(&tile.bias[at.pack_c], bias);
-    load_eight(&tile.slope[at.row][at.pack_c], slope);
-    if (p.z.data) load_eight(&tile.read[at.row][at.pack_c], read);
+  __device__ __forceinline__ void finish(const Given& given, int64_t first, int count) {
+    float skip[kPack], du[kPack], ddelta[kPack], dz[kPack], u[kPack], dread[kPack];
+    load_eight(&tile.skip[at.pack_c], skip);
+    load_steps(tile.steps, at, du, ddelta), load_steps(tile.reads, at, u, dread);
+    if constexpr (kGated) {
 #pragma unroll
-    for (int i = 0; i < 2 * kPack; i += 4) {
-      const float4 f = *reinterpret_cast<const float4*>(&tile.steps[at.row][2 * at.pack_c + i]);
-      steps[i] = f.x, steps[i + 1] = f.y, steps[i + 2] = f.z, steps[i + 3] = f.w;
+      for (int i = 0; i < kPack; ++i) {
+        const float z = given.z[i], s = sigmoid(z), open = z * s, dy = given.dy[i];
+        dz[i] = dy * fmaf(skip[i], u[i], dread[i]) * fmaf(open, 1 - s, s);  // the slope of silu
+        dread[i] = dy * open;
+      }
+    }
+    if (p.softplus) {
+      float raw[kPack];
+      raw_steps(given.delta, raw);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) ddelta[i] *= softplus_slope(raw[i]);
     }
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      const float dt = steps[2 * i], along = steps[2 * i + 1], u = given.u[i];
-      float dread = given.dy[i];
-      if (p.z.data) {
-        const float z = given.z[i], s = sigmoid(z), open = z * s;
-        dz[i] = dread * fmaf(skip[i], u, read[i]) * fmaf(open, 1 - s, s);  // the slope of silu
-        dread *= open;
-      }
-      du[i] = fmaf(skip[i], dread, dt * along);
-      ddelta[i] = fmaf(u, along, slope[i]);
-      if (p.softplus) ddelta[i] *= softplus_slope(given.delta[i] + bias[i]);
-      skips[i] = dread * u, biases[i] = at.row < count ? ddelta[i] : 0.f;
+      du[i] = fmaf(skip[i], dread[i], du[i]), dread[i] *= u[i];
+      if (at.row >= count) ddelta[i] = 0;
     }
+    store_steps(tile.steps, at, dread, ddelta);
     if (at.row < count && at.pack > 0) {
       const int64_t token = span.t0 + first + at.row, d = at.first_channel + at.pack_c;
       store_pack(kType, p.du.data, row_at(p.du, span.b, token, 0, 0) + d, at.pack, wide.y, du);
       store_pack(kType, p.ddelta.data, row_at(p.ddelta, span.b, token, 0, 0) + d, at.pack, wide.y,
                  ddelta);
-      if (p.dz.data)
+      if constexpr (kGated)
         store_pack(kType, p.dz.data, row_at(p.dz, span.b, token, 0, 0) + d, at.pack, wide.y, dz);
     }
-    dskip += over_rows(skips), dbias += over_rows(biases);
+    __syncwarp();
+    float sums[4];  // dskip and dbias, over the tokens
+#pragma unroll
+    for (int t = 0; t < kScanTile; ++t)
+      sums[t % 4] = t < 4 ? tile.steps[t][at.lane] : sums[t % 4] + tile.steps[t][at.lane];
+    over_tokens += sums[0] + sums[1] + (sums[2] + sums[3]);
   }
 };
 
