@@ -18,21 +18,36 @@ struct ShortConv {
   const void* weight = nullptr;  // [D,W]
   const void* bias = nullptr;    // wide [D] or null
   const void* state = nullptr;   // [S,W,D] or null
+  // The first `units` channels leave as units: `group` at a time they are divided by
+  // sqrt(the sum of their squares + eps).
+  int64_t units = 0, group = 1;
+  float eps = 0;
 };
 
+// Channels from `begin` on, to those of the next piece: [rows, ..], rows `stride` elements apart.
+struct ConvPiece {
+  const void* data = nullptr;
+  int64_t stride = 0, begin = 0;
+};
+inline constexpr int kConvPieces = 3;  // q, k and v
+
 struct ShortConvGradient {
-  const void* dy = nullptr;  // [rows, D], rows `stride` elements apart
-  int64_t stride = 0;
+  ConvPiece dy[kConvPieces];    // those without data are not there
   const void* dnext = nullptr;  // [S,W,D] or null
-  void* dpre = nullptr;         // wide [rows, D]: room for the gradient before the activation
+  void* dpre = nullptr;         // wide [rows, D]: room for the gradient before the activation,
+                                // where window_serves() says no
   void* dx = nullptr;           // [rows, D]
   void* dstate = nullptr;       // [S,W,D] or null
   void* partial = nullptr;      // wide [ranges, W, D], with a bias W+1: sums for them
   int64_t range = 1;            // tokens in a range
 };
 
+// Whether the kernels for up to four weights do it. Only they know units and gradients in pieces.
+bool window_serves(const ShortConv& p);
+bool window_serves(const ShortConv& p, const ShortConvGradient& g);
+
 // Tokens summed into one partial of the weights' gradient: short enough that all of the GPU works.
-inline int64_t conv_range(int64_t rows) { return rows < 8192 ? 8 : rows < 65536 ? 32 : 128; }
+int64_t conv_range(const ShortConv& p, const ShortConvGradient& g);
 
 void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream);
 void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream);
