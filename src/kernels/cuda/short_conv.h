@@ -19,7 +19,7 @@ struct ShortConv {
   const void* bias = nullptr;    // wide [D] or null
   const void* state = nullptr;   // [S,W,D] or null
   // The first `units` channels leave as units: `group` at a time they are divided by
-  // sqrt(the sum of their squares + eps).
+  // sqrt(the sum of their squares + eps). There is no bias then.
   int64_t units = 0, group = 1;
   float eps = 0;
 };

@@ -6,7 +6,7 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kWarp = 32, kRuns = 8;  // runs of a block, a warp each
+constexpr int kWarp = 32, kRuns = 4;  // runs of a block, a warp each
 constexpr int kWindow = 4, kFour = 4, kTile = kWarp * kFour;
 constexpr int kAhead = 4;  // tokens whose loads are on their way together
 constexpr int64_t kRun = 8;
@@ -71,12 +71,12 @@ __device__ __forceinline__ void load_weights(const ShortConv& p, int64_t d, Four
 }
 
 // The inputs t-3 .. t of a token and their weights.
-template <bool Bf> struct Window {
+template <bool Bf, bool Bias> struct Window {
   Four weight[kWindow], x[kWindow] = {}, bias = {};
 
   __device__ __forceinline__ Window(const ShortConv& p, int64_t d) {
     load_weights(p, d, weight);
-    if (p.bias)
+    if (Bias && p.bias)
 #pragma unroll
       for (int c = 0; c < kFour; ++c) bias[c] = static_cast<const float*>(p.bias)[d + c];
   }
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) forward(const ShortConv p, void* y, 
   const Place at(p, kRun);
   if (!at.valid) return;
   const Group group(p, at.d);
-  Window<Bf> window(p, at.d);
+  Window<Bf, !Unit> window(p, at.d);
   for (int64_t from = at.first; from < at.last;) {
     const Sequence q = sequence_of(p, from);
     const int64_t to = min(at.last, q.end);
@@ -225,7 +225,7 @@ __device__ __forceinline__ void gradients_of_run(const ShortConv& p, const Short
                                                  const Place& at, Sums& sums) {
   const ConvPiece dy = piece_of(g, at.d);
   const Group group(p, at.d);
-  Window<Bf> window(p, at.d);
+  Window<Bf, !Unit> window(p, at.d);
   for (int64_t from = at.first; from < at.last;) {
     const Sequence q = sequence_of(p, from);
     const int64_t to = min(at.last, max(q.end, from + 1)), end = to + kWindow - 1;
@@ -265,7 +265,7 @@ __device__ __forceinline__ void gradients_of_run(const ShortConv& p, const Short
         for (int c = 0; c < kFour; ++c) {
           here[c] = row < q.end ? here[c] * (p.silu ? s[c] * (1 + z[c] * (1 - s[c])) : 1.f) : 0.f;
           const float counts = row < to ? here[c] : 0.f;
-          sums.of[kWindow][c] += counts;
+          if (!Unit) sums.of[kWindow][c] += counts;
 #pragma unroll
           for (int w = 0; w < kWindow; ++w) sums.of[w][c] += counts * window.x[w][c];
         }
@@ -308,7 +308,8 @@ bool fits(const ShortConv& p) {
   const bool groups = p.units == 0 || (p.units % p.group == 0 && p.group % kFour == 0 &&
                                        kTile % p.group == 0 && p.units <= p.D);
   return p.type != Type::kFloat64 && p.W <= kWindow && p.D % kFour == 0 && p.rows > 0 && groups &&
-         on_fours(p.x, p.stride, p.type) && on_fours(p.state, p.D, p.type);
+         !(p.units > 0 && p.bias) && on_fours(p.x, p.stride, p.type) &&
+         on_fours(p.state, p.D, p.type);
 }
 
 dim3 blocks_for(const ShortConv& p, int64_t run) {
