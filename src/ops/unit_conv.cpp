@@ -47,8 +47,9 @@ struct UnitConvBackward final : torch::autograd::Node {
 
 TORCH_LIBRARY_FRAGMENT(lrnn, m) {
   m.def(
-      "unit_conv_forward(Tensor x, Tensor weight, Tensor? state, int units, int group, float eps) "
-      "-> (Tensor y, Tensor state)");
+      "unit_conv_forward(Tensor x, Tensor weight, Tensor? state, int[] sizes, int units, int "
+      "group, "
+      "float eps) -> (Tensor[] y, Tensor state)");
   m.def(
       "unit_conv_backward(Tensor[] dy, Tensor? dnext, Tensor x, Tensor weight, Tensor? state, int "
       "units, int group, float eps) -> (Tensor, Tensor)");
@@ -64,9 +65,13 @@ TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
 
 }  // namespace
 
-void check_units(const Tensor& x, int64_t units, int64_t group) {
+void check_units(const Tensor& x, at::IntArrayRef sizes, int64_t units, int64_t group) {
   check(group >= 1 && units >= 0 && units % group == 0 && units <= x.size(2), "[unit_conv] ", units,
         " of ", x.size(2), " channels are not whole units of ", group);
+  int64_t channels = 0;
+  for (const int64_t size : sizes) channels += size;
+  check(channels == x.size(2), "[unit_conv] pieces of ", channels, " channels do not make up ",
+        x.size(2));
 }
 
 void check_pieces(at::TensorList dy, const Tensor& x) {
@@ -81,15 +86,16 @@ void check_pieces(at::TensorList dy, const Tensor& x) {
   check(channels == x.size(2), "[unit_conv] gradients of ", channels, " channels for ", x.size(2));
 }
 
-std::tuple<Tensor, Tensor> unit_conv_in_steps(const Tensor& x, const Tensor& weight,
-                                              const OptionalTensor& state, int64_t units,
-                                              int64_t group, double eps) {
+std::tuple<std::vector<Tensor>, Tensor> unit_conv_in_steps(const Tensor& x, const Tensor& weight,
+                                                           const OptionalTensor& state,
+                                                           at::IntArrayRef sizes, int64_t units,
+                                                           int64_t group, double eps) {
   static const auto conv = find_op<decltype(short_conv_cpu)>("lrnn::short_conv");
   static const auto norm = find_op<Tensor(const Tensor&, double)>("lrnn::l2_norm");
   auto [y, next] = conv.call(x, weight, {}, state, true, {});
-  check_units(x, units, group);
+  check_units(x, sizes, units, group);
   if (units > 0) heads(y, units, group).copy_(norm.call(heads(y, units, group), eps));
-  return {y, next};
+  return {pieces(y, sizes.vec(), 2), next};
 }
 
 std::tuple<Tensor, Tensor> unit_conv_backward_in_steps(at::TensorList dy,
@@ -118,10 +124,10 @@ UnitConvResult unit_conv(const UnitConv& in) {
   check(!in.state.defined() || !in.state.requires_grad(),
         "[unit_conv] there is no gradient of the state");
   const auto node = make_node<UnitConvBackward>(in.x, in.weight);
-  auto [y, state] = below_autograd(
-      [&] { return op.call(in.x, in.weight, optional(in.state), in.units, in.group, in.eps); });
-  UnitConvResult out{.y = below_autograd([&, &y = y] { return pieces(y, in.sizes, 2); }),
-                     .state = state};
+  auto [y, state] = below_autograd([&] {
+    return op.call(in.x, in.weight, optional(in.state), in.sizes, in.units, in.group, in.eps);
+  });
+  UnitConvResult out{.y = y, .state = state};
   if (!node) return out;
   node->x = SavedVariable(in.x, false), node->weight = SavedVariable(in.weight, false);
   node->state = SavedVariable(in.state, false);

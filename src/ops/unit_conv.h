@@ -22,7 +22,7 @@ struct UnitConv {
 };
 
 struct UnitConvResult {
-  std::vector<torch::Tensor> y;  // [B,T,sizes[i]]
+  std::vector<torch::Tensor> y;  // [B,T,sizes[i]]; from the kernel each is contiguous
   torch::Tensor state;           // [B,D,W]
 };
 

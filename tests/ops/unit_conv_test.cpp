@@ -26,8 +26,9 @@ TEST(UnitConv, SaysWhatIsWrong) {
   EXPECT_NE(message({.x = x, .weight = weight, .state = state, .sizes = {6}})
                 .find("no gradient of the state"),
             std::string::npos);
-  EXPECT_NE(message({.x = x, .weight = weight, .state = {}, .sizes = {4}}).find("pieces of 4"),
-            std::string::npos);
+  EXPECT_NE(
+      message({.x = x, .weight = weight, .state = {}, .sizes = {4}}).find("pieces of 4 channels"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ __device__ inline Sequence sequence_of(const ShortConv& p, int64_t row) {
 }
 
 // Where window_serves().
-void window_forward(const ShortConv& p, void* y, void* next, cudaStream_t stream);
+void window_forward(const ShortConv& p, const ConvPieces& y, void* next, cudaStream_t stream);
 void window_backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream);
-int64_t window_range(const ShortConv& p);
+ConvParts window_parts(const ShortConv& p);
 
 }  // namespace lrnn::kernels::cuda

@@ -26,30 +26,37 @@ struct ShortConv {
 
 // Channels from `begin` on, to those of the next piece: [rows, ..], rows `stride` elements apart.
 struct ConvPiece {
-  const void* data = nullptr;
+  void* data = nullptr;
   int64_t stride = 0, begin = 0;
 };
-inline constexpr int kConvPieces = 3;  // q, k and v
+struct ConvPieces {  // q, k and v, or all in one; those without data are not there
+  static constexpr int kMost = 3;
+  ConvPiece of[kMost];
+};
 
 struct ShortConvGradient {
-  ConvPiece dy[kConvPieces];    // those without data are not there
+  ConvPieces dy;
   const void* dnext = nullptr;  // [S,W,D] or null
   void* dpre = nullptr;         // wide [rows, D]: room for the gradient before the activation,
                                 // where window_serves() says no
   void* dx = nullptr;           // [rows, D]
   void* dstate = nullptr;       // [S,W,D] or null
-  void* partial = nullptr;      // wide [ranges, W, D], with a bias W+1: sums for them
-  int64_t range = 1;            // tokens in a range
+  void* partial = nullptr;      // wide [count, W, D], with a bias W+1: sums for them
+  int64_t range = 1;            // of conv_parts()
 };
 
-// Whether the kernels for up to four weights do it. Only they know units and gradients in pieces.
-bool window_serves(const ShortConv& p);
+// Whether the kernels for up to four weights do it. Only they know units and pieces.
+bool window_serves(const ShortConv& p, const ConvPieces& y);
 bool window_serves(const ShortConv& p, const ShortConvGradient& g);
 
-// Tokens summed into one partial of the weights' gradient: short enough that all of the GPU works.
-int64_t conv_range(const ShortConv& p, const ShortConvGradient& g);
+// The sums for the weights' gradient: how many there are, and tokens in a range of them, few enough
+// that all of the GPU works.
+struct ConvParts {
+  int64_t range = 1, count = 0;
+};
+ConvParts conv_parts(const ShortConv& p, const ShortConvGradient& g);
 
-void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream);
+void short_conv_forward(const ShortConv& p, const ConvPieces& y, void* next, void* stream);
 void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream);
 
 }  // namespace lrnn::kernels::cuda

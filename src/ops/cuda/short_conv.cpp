@@ -10,6 +10,7 @@
 namespace lrnn::ops::cuda {
 namespace {
 
+using kernels::cuda::ConvPieces;
 using torch::Tensor;
 
 kernels::Type element_type(const Tensor& x) {
@@ -62,7 +63,7 @@ struct ConvGradient {
     int64_t begin = 0;
     for (size_t i = 0; i < dy_.size(); ++i) {
       dy.push_back(row_view(dy_[i]));
-      g.dy[i] = {dy[i].tensor.const_data_ptr(), dy[i].stride, begin};
+      g.dy.of[i] = {const_cast<void*>(dy[i].tensor.const_data_ptr()), dy[i].stride, begin};
       begin += dy_[i].size(-1);
     }
     if (!defined(dnext_)) return;
@@ -71,13 +72,6 @@ struct ConvGradient {
   }
 };
 
-std::tuple<Tensor, Tensor> forward(const kernels::cuda::ShortConv& p, const Tensor& x,
-                                   void* stream) {
-  Tensor y = unfilled(x), next = at::empty({p.S, p.W, p.D}, x.options());
-  kernels::cuda::short_conv_forward(p, y.data_ptr(), next.data_ptr(), stream);
-  return {y, next.transpose(1, 2)};
-}
-
 // dx, and the sums for the weights and, with a bias, for it: [D,W] or [D,W+1].
 std::tuple<Tensor, Tensor> backward(const kernels::cuda::ShortConv& p,
                                     kernels::cuda::ShortConvGradient& g, const Tensor& x,
@@ -85,9 +79,10 @@ std::tuple<Tensor, Tensor> backward(const kernels::cuda::ShortConv& p,
   const auto real = x.options().dtype(computed_in(x.scalar_type()));
   Tensor dx = unfilled(x), dpre;
   if (!window_serves(p, g)) dpre = at::empty({p.rows, p.D}, real), g.dpre = dpre.data_ptr();
-  g.range = conv_range(p, g);
+  const auto parts = conv_parts(p, g);
+  g.range = parts.range;
   const int64_t sums = p.W + (p.bias ? 1 : 0);
-  const Tensor partial = at::empty({(p.rows + g.range - 1) / g.range, sums, p.D}, real);
+  const Tensor partial = at::empty({parts.count, sums, p.D}, real);
   g.dx = dx.data_ptr(), g.partial = partial.data_ptr();
   kernels::cuda::short_conv_backward(p, g, stream);
   const Tensor total = at::empty({p.D, sums}, p.bias ? real : real.dtype(weight.scalar_type()));
@@ -99,7 +94,11 @@ std::tuple<Tensor, Tensor> short_conv(const Tensor& x, const Tensor& weight,
                                       const OptionalTensor& bias, const OptionalTensor& state,
                                       bool silu, const OptionalTensor& cu_seqlens) {
   const OnDevice on(x);
-  return forward(ConvInputs(x, weight, bias, state, silu, cu_seqlens).p, x, on.stream());
+  const ConvInputs in(x, weight, bias, state, silu, cu_seqlens);
+  const auto& p = in.p;
+  Tensor y = unfilled(x), next = at::empty({p.S, p.W, p.D}, x.options());
+  kernels::cuda::short_conv_forward(p, {{{y.data_ptr(), p.D, 0}}}, next.data_ptr(), on.stream());
+  return {y, next.transpose(1, 2)};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
@@ -125,15 +124,29 @@ void add_units(kernels::cuda::ShortConv& p, int64_t units, int64_t group, double
   p.units = units, p.group = group, p.eps = float(eps);
 }
 
-std::tuple<Tensor, Tensor> unit_conv(const Tensor& x, const Tensor& weight,
-                                     const OptionalTensor& state, int64_t units, int64_t group,
-                                     double eps) {
+std::tuple<std::vector<Tensor>, Tensor> unit_conv(const Tensor& x, const Tensor& weight,
+                                                  const OptionalTensor& state,
+                                                  at::IntArrayRef sizes, int64_t units,
+                                                  int64_t group, double eps) {
   const OnDevice on(x);
   ConvInputs in(x, weight, {}, state, true, {});
-  check_units(x, units, group);
+  check_units(x, sizes, units, group);
   add_units(in.p, units, group, eps);
-  if (!window_serves(in.p)) return unit_conv_in_steps(x, weight, state, units, group, eps);
-  return forward(in.p, x, on.stream());
+  const auto in_steps = [&] {
+    return unit_conv_in_steps(x, weight, state, sizes, units, group, eps);
+  };
+  if (sizes.size() > size_t(ConvPieces::kMost)) return in_steps();
+  ConvPieces out;
+  std::vector<Tensor> y;
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); begin += sizes[i++]) {
+    y.push_back(at::empty({x.size(0), x.size(1), sizes[i]}, x.options()));
+    out.of[i] = {y[i].data_ptr(), sizes[i], begin};
+  }
+  if (!window_serves(in.p, out)) return in_steps();
+  Tensor next = at::empty({in.p.S, in.p.W, in.p.D}, x.options());
+  kernels::cuda::short_conv_forward(in.p, out, next.data_ptr(), on.stream());
+  return {y, next.transpose(1, 2)};
 }
 
 std::tuple<Tensor, Tensor> unit_conv_backward(at::TensorList dy, const OptionalTensor& dnext,
@@ -144,7 +157,7 @@ std::tuple<Tensor, Tensor> unit_conv_backward(at::TensorList dy, const OptionalT
   ConvInputs in(x, weight, {}, state, true, {});
   check_pieces(dy, x);
   add_units(in.p, units, group, eps);
-  if (dy.size() > kernels::cuda::kConvPieces)
+  if (dy.size() > size_t(ConvPieces::kMost))
     return unit_conv_backward_in_steps(dy, dnext, x, weight, state, units, group, eps);
   ConvGradient out(dy.vec(), dnext, x);
   if (!window_serves(in.p, out.g))
