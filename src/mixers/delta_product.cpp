@@ -11,6 +11,7 @@
 #include "ops/read_state.h"
 #include "ops/short_conv.h"
 #include "ops/take.h"
+#include "ops/unit_conv.h"
 #include "ops/wide_sigmoid.h"
 
 namespace lrnn::mixers {
@@ -143,7 +144,7 @@ class DeltaProduct final : public Mixer {
   }
 
   // On a GPU q, k and v are the columns of one product and take the same way: one convolution and
-  // one norm instead of three and two.
+  // one norm instead of three and two, and where they can be one pass, that.
   bool together(const Inputs& in) const {
     return in.q.defined() && in.q.is_cuda() && c_.qk_activation == "silu" &&
            c_.v_activation == "silu";
@@ -152,23 +153,42 @@ class DeltaProduct final : public Mixer {
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
     const int64_t B = in.q.size(0), T = in.q.size(1);
     const auto dtype = in.q.scalar_type();
+    const std::vector<int64_t> sizes = {H * K, N * H * K, N * H * V};
+    const Tensor x = ops::join({in.q, in.k, in.v}, 2);
     const Tensor weight =
         ops::join({ops::weight_in(q_conv_->weight, dtype), ops::weight_in(k_conv_->weight, dtype),
                    ops::weight_in(v_conv_->weight, dtype)},
                   0);
-    const auto out = ops::short_conv(
-        {.x = ops::join({in.q, in.k, in.v}, 2),
-         .weight = weight,
-         .bias = {},
-         .state = state[1].defined() ? ops::join({state[1], state[2], state[3]}, 1) : Tensor(),
-         .silu = true,
-         .cu_seqlens = context.cu_seqlens});
-    const auto states = ops::split(out.state, {H * K, N * H * K, N * H * V}, 1);
+    const Tensor before =
+        state[1].defined() ? ops::join({state[1], state[2], state[3]}, 1) : Tensor();
+    Tensor after;
+    if (c_.qk_norm == "l2" && !context.cu_seqlens.defined() &&
+        !(before.defined() && before.requires_grad())) {
+      const auto out = ops::unit_conv({.x = x,
+                                       .weight = weight,
+                                       .state = before,
+                                       .sizes = sizes,
+                                       .units = (1 + N) * H * K,
+                                       .group = K,
+                                       .eps = kNormEps});
+      after = out.state;
+      in.q = out.y[0].view({B, T, H, K}), in.k = out.y[1].view({B, T, N, H, K});
+      in.v = out.y[2].view({B, T, N, H, V});
+    } else {
+      const auto out = ops::short_conv({.x = x,
+                                        .weight = weight,
+                                        .bias = {},
+                                        .state = before,
+                                        .silu = true,
+                                        .cu_seqlens = context.cu_seqlens});
+      after = out.state;
+      const auto y = ops::split(out.y, {(1 + N) * H * K, N * H * V}, 2);
+      const Tensor normed = normalise(y[0].view({B, T, (1 + N) * H, K}));
+      const auto qk = ops::split(normed, {H, N * H}, 2);
+      in.q = qk[0], in.k = qk[1].view({B, T, N, H, K}), in.v = y[1].view({B, T, N, H, V});
+    }
+    const auto states = ops::split(after, sizes, 1);
     for (size_t i = 0; i < states.size(); ++i) state[1 + i] = states[i];
-    const auto y = ops::split(out.y, {(1 + N) * H * K, N * H * V}, 2);
-    const Tensor normed = normalise(y[0].view({B, T, (1 + N) * H, K}));
-    const auto qk = ops::split(normed, {H, N * H}, 2);
-    in.q = qk[0], in.k = qk[1].view({B, T, N, H, K}), in.v = y[1].view({B, T, N, H, V});
   }
 
   // Every product with x, at all positions; q and the gate only where they are wanted there. What

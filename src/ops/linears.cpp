@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/cast_weights.h"
+#include "ops/few_linear.h"
 #include "ops/join.h"
 #include "ops/node.h"
 #include "ops/torch.h"
@@ -37,6 +38,10 @@ std::vector<Group> groups_of(const std::vector<Tensor>& weights) {
     else
       out.push_back({i});
   }
+  // Gradients are added up in the order of the arguments, wherever the weights lie.
+  std::sort(out.begin(), out.end(), [](const Group& a, const Group& b) {
+    return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
+  });
   return out;
 }
 
@@ -70,6 +75,14 @@ struct LinearsBackward final : torch::autograd::Node {
         sizes.push_back(outs[i]), ws.push_back(weights[i].unpack());
       }
       if (!any) continue;
+      if (wanted && group.size() == 1 && task_should_compute_output(0) && few(rows, ws[0])) {
+        const size_t i = group[0];
+        const bool add = out[0].defined();
+        Tensor dx = add ? as_matrix(out[0], D) : at::empty(rows.sizes(), rows.options());
+        out[1 + i] = few_linear_backward(as_matrix(grad[i], outs[i]), rows, ws[0], dx, add);
+        out[0] = dx;
+        continue;
+      }
       for (const size_t i : group)
         dys.push_back(grad[i].defined() ? as_matrix(grad[i], outs[i])
                                         : at::zeros({rows.size(0), outs[i]}, rows.options()));
@@ -87,6 +100,10 @@ struct LinearsBackward final : torch::autograd::Node {
     }
     if (out[0].defined() && out[0].sizes() != input.sizes()) out[0] = out[0].view(input.sizes());
     return out;
+  }
+  // What the graph of the gradient needs is made of torch's ops.
+  static bool few(const Tensor& rows, const Tensor& weight) {
+    return !at::GradMode::is_enabled() && has_few_rows(rows, weight);
   }
   // In place, unless a graph of the gradient is being made.
   static Tensor add_product(Tensor& dx, const Tensor& dy, const Tensor& w) {
@@ -125,7 +142,9 @@ std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const
     for (const Group& group : groups) {
       std::vector<Tensor> ws;
       for (const size_t i : group) ws.push_back(weights[i]);
-      const Tensor y = at::mm(rows, joined(ws, 0).t());
+      const Tensor y = group.size() == 1 && has_few_rows(rows, ws[0])
+                           ? few_linear(rows, ws[0])
+                           : at::mm(rows, joined(ws, 0).t());
       int64_t at = 0;
       for (const size_t i : group) {
         const int64_t size = weights[i].size(0);

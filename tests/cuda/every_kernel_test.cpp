@@ -1,7 +1,9 @@
 #include "ops/block_linear.h"
+#include "ops/linears.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
 #include "ops/take.h"
+#include "ops/unit_conv.h"
 #include "tests/cuda/recurrence_cuda.h"
 #include "tests/ops/delta_product_cases.h"
 #include "tests/ops/diagonal_cases.h"
@@ -146,6 +148,28 @@ TEST_F(EveryKernelOnGpu, ShortConv) {
     }
 }
 
+TEST_F(EveryKernelOnGpu, ConvolutionThatMakesUnits) {
+  for (const int64_t group : {16, 32, 128})
+    for (const auto dtype : kTypes) {
+      torch::manual_seed(1);
+      const int64_t D = 2 * group + 12;
+      expect_cpu(
+          [group](const Tensors& x) -> Tensors {
+            const auto out = ops::unit_conv({.x = get(x, "x"),
+                                             .weight = get(x, "weight"),
+                                             .state = {},
+                                             .sizes = {group, group, 12},
+                                             .units = 2 * group,
+                                             .group = group,
+                                             .eps = 1e-3});
+            return {{"q", out.y[0]}, {"k", out.y[1]}, {"v", out.y[2]}, {"final", out.state}};
+          },
+          {{"x", torch::randn({2, 11, D}, torch::kFloat64).to(dtype)},
+           {"weight", torch::randn({D, 1, 4}, torch::kFloat64).to(dtype)}},
+          tolerance(dtype));
+    }
+}
+
 TEST_F(EveryKernelOnGpu, SelectiveScan) {
   for (const auto dtype : kTypes)
     for (const int64_t N : {5, 16, 40})  // fewer than, as many as and more than two threads hold
@@ -213,6 +237,20 @@ TEST_F(EveryKernelOnGpu, SmallBlocks) {
          {"weight", torch::randn({3, 4, 4}, torch::kFloat64).to(dtype)}},
         tolerance(dtype));
   }
+}
+
+TEST_F(EveryKernelOnGpu, MatricesOfFewRows) {
+  for (const auto dtype : kTypes)
+    for (const int64_t n : {2, 3, 7}) {
+      torch::manual_seed(1);
+      expect_cpu(
+          [](const Tensors& x) -> Tensors {
+            return {{"y", ops::linear(get(x, "x"), get(x, "weight"))}};
+          },
+          {{"x", torch::randn({77, 40}, torch::kFloat64).to(dtype)},
+           {"weight", torch::randn({n, 40}, torch::kFloat64).to(dtype)}},
+          tolerance(dtype));
+    }
 }
 
 TEST_F(EveryKernelOnGpu, RowsAndTables) {

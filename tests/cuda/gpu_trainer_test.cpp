@@ -1,5 +1,8 @@
 #include "training/gpu_trainer.h"
 
+#include <barrier>
+#include <thread>
+
 #include "model/decoder.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
@@ -33,8 +36,9 @@ struct Trained {
   Evaluation evaluation;
 };
 
-Trained train(int64_t steps, const std::vector<std::string>& overrides, bool record,
-              int64_t stop_at = -1) {
+Trained train(
+    int64_t steps, const std::vector<std::string>& overrides, bool record, int64_t stop_at = -1,
+    const std::function<void()>& before_the_end = [] {}) {
   Small small(overrides);
   small.model->to(torch::kCUDA);
   const auto stream = ops::gpu()->own_stream();
@@ -52,6 +56,7 @@ Trained train(int64_t steps, const std::vector<std::string>& overrides, bool rec
   }
   for (const auto& p : small.model->parameters()) out.weights.push_back(p.detach().cpu());
   out.evaluation = evaluate(*small.model, *small.task, {.seed = 3, .samples = 64});
+  before_the_end();
   return out;
 }
 
@@ -64,6 +69,7 @@ void expect_same(const Trained& a, const Trained& b) {
   }
   for (size_t i = 0; i < a.weights.size(); ++i)
     EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << "weight " << i;
+  EXPECT_EQ(a.evaluation.loss, b.evaluation.loss);
 }
 
 TEST_F(GpuTraining, ARecordingGivesTheBitsOfItsKernelsOneByOne) {
@@ -80,6 +86,59 @@ TEST_F(GpuTraining, TheSameBitsTwiceAndAfterGoingOn) {
     const auto whole = train(6, overrides, true);
     expect_same(whole, train(6, overrides, true));
     expect_same(whole, train(6, overrides, true, 3));
+  }
+}
+
+// More than LibTorch has streams to hand out, all recording at once and all ending at once.
+TEST_F(GpuTraining, ManyRunsAtOnceHaveTheBitsOfOneAlone) {
+  constexpr size_t kRuns = 40;
+  std::vector<Trained> alone;
+  for (const auto& overrides : kModels) alone.push_back(train(6, overrides, true));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Trained> got(kRuns);
+    std::vector<std::string> errors(kRuns);
+    std::barrier<> together(kRuns);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < kRuns; ++i)
+      threads.emplace_back([&, i] {
+        bool arrived = false;
+        try {
+          together.arrive_and_wait();
+          got[i] = train(6, kModels[i % kModels.size()], true, -1,
+                         [&] { arrived = true, together.arrive_and_wait(); });
+        } catch (const std::exception& e) {
+          errors[i] = e.what();
+          if (!arrived) together.arrive_and_drop();
+        }
+      });
+    for (auto& thread : threads) thread.join();
+    for (size_t i = 0; i < kRuns; ++i) {
+      SCOPED_TRACE(cat("round ", round, ", run ", i));
+      EXPECT_EQ(errors[i], "");
+      expect_same(alone[i % kModels.size()], got[i]);
+    }
+  }
+}
+
+TEST_F(GpuTraining, ARecordingThatFailsLeavesTheStreamAndTheMemoryUsable) {
+  const auto stream = ops::gpu()->own_stream();
+  const Tensor x = torch::ones({1000}, torch::kCUDA);
+  for (const bool wait : {false, true}) {  // which no recording may do
+    int calls = 0;
+    Tensor y;
+    const auto fails = [&] {
+      y = x * 2;
+      if (++calls < 3) return;
+      if (!wait) throw Error("at the recording");
+      ops::gpu()->wait();
+    };
+    EXPECT_ANY_THROW(ops::gpu()->record(fails));
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ((x * 3).sum().item<double>(), 3000);
+    Tensor z;
+    const auto recording = ops::gpu()->record([&] { z = x * 5; });
+    recording->replay();
+    EXPECT_EQ(z.sum().item<double>(), 5000);
   }
 }
 

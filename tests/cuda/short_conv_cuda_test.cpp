@@ -22,6 +22,11 @@ const std::vector<ConvCase> kConvCases = {
     {1, 40, 33, 3, true, true, false, {5, 0, 1, 34}},
     {1, 600, 65, 2, false, false, true, {599, 1}},
     {2, 0, 4, 3, true, true, true},
+    // Channels in fours and no state to differentiate: the window in registers both ways.
+    {2, 37, 132, 4, false, false, true},
+    {3, 70, 128, 3, true, false, false},
+    {5, 6, 8, 1, true, false, true},
+    {130, 67, 36, 4, true, false, true},
 };
 
 // Outputs and the gradients of a random linear function of them.

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) conv_weights(ShortConv p, ShortConvG
 #pragma unroll
     for (int w = 0; w + 1 < kWindow; ++w) window[w] = w < unused ? R(0) : window[w + 1];
     window[kWindow - 1] = input<R>(p, q, t, d);
-    R dz = load_as<R>(p.type, g.dy, row * g.stride + d);
+    R dz = load_as<R>(p.type, g.dy.of[0].data, row * g.dy.of[0].stride + d);
     if (p.silu) {
       R z = bias;
 #pragma unroll
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads) conv_many_weights(ShortConv p, Short
   R* const partial = partial_of<R>(p, g) + d;
   R dbias = 0;
   each_token(p, first, last, [&](const Sequence& q, int64_t t, int64_t row) {
-    R dz = load_as<R>(p.type, g.dy, row * g.stride + d);
+    R dz = load_as<R>(p.type, g.dy.of[0].data, row * g.dy.of[0].stride + d);
     if (p.silu) {
       const R z = before_activation<R>(p, q, t, d), sigmoid = 1 / (1 + exp_of(-z));
       dz *= sigmoid * (1 + z * (1 - sigmoid));
@@ -198,15 +198,27 @@ void backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t strea
 
 }  // namespace
 
-void short_conv_forward(const ShortConv& p, void* y, void* next, void* stream) {
+ConvParts conv_parts(const ShortConv& p, const ShortConvGradient& g) {
+  if (window_serves(p, g)) return window_parts(p);
+  const int64_t range = p.rows < 8192 ? 8 : p.rows < 65536 ? 32 : 128;
+  return {range, (p.rows + range - 1) / range};
+}
+
+void short_conv_forward(const ShortConv& p, const ConvPieces& y, void* next, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.D == 0 || window_forward(p, y, next, on)) return;
-  p.type == Type::kFloat64 ? forward<double>(p, y, next, on) : forward<float>(p, y, next, on);
+  if (p.D == 0) return;
+  if (window_serves(p, y)) return window_forward(p, y, next, on);
+  check(p.units == 0 && !y.of[1].data, "[short_conv] there is no kernel for these units");
+  void* const whole = y.of[0].data;
+  p.type == Type::kFloat64 ? forward<double>(p, whole, next, on)
+                           : forward<float>(p, whole, next, on);
 }
 
 void short_conv_backward(const ShortConv& p, const ShortConvGradient& g, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.D == 0 || window_backward(p, g, on)) return;
+  if (p.D == 0) return;
+  if (window_serves(p, g)) return window_backward(p, g, on);
+  check(p.units == 0 && !g.dy.of[1].data, "[short_conv] there is no kernel for these units");
   p.type == Type::kFloat64 ? backward<double>(p, g, on) : backward<float>(p, g, on);
 }
 

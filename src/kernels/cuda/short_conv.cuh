@@ -26,8 +26,9 @@ __device__ inline Sequence sequence_of(const ShortConv& p, int64_t row) {
   return bounds(p, s);
 }
 
-// The usual sizes, much faster: up to four weights and channels in fours. Whether they were served.
-bool window_forward(const ShortConv& p, void* y, void* next, cudaStream_t stream);
-bool window_backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream);
+// Where window_serves().
+void window_forward(const ShortConv& p, const ConvPieces& y, void* next, cudaStream_t stream);
+void window_backward(const ShortConv& p, const ShortConvGradient& g, cudaStream_t stream);
+ConvParts window_parts(const ShortConv& p);
 
 }  // namespace lrnn::kernels::cuda

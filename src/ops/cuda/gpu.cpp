@@ -1,82 +1,25 @@
 #include "ops/gpu.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
-
-#include <mutex>
 
 #include "base/error.h"
 #include "kernels/cuda/adamw.h"
 #include "kernels/cuda/cross_entropy.h"
+#include "ops/cuda/own_stream.h"
+#include "ops/cuda/recording.h"
 #include "ops/inner.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops::cuda {
 namespace {
 
-// Before anything is recorded: libraries set themselves up at their first calls, and the allocator
-// learns how much is needed.
-constexpr int kRehearsals = 2;
-
-// A weight that autocast has cast before a recording would be missing from it.
-class NoCastCache {
- public:
-  NoCastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_cache_enabled(false);
-  }
-  ~NoCastCache() { at::autocast::set_autocast_cache_enabled(before_); }
-
- private:
-  bool before_;
-};
-
-class Graph final : public Recording {
- public:
-  Graph(const std::function<void()>& work, const Graph* beside) {
-    const NoCastCache every_cast_counts;
-    for (int i = 0; i < kRehearsals; ++i) work();
-    c10::cuda::getCurrentCUDAStream().synchronize();
-    // One at a time; other threads go on with theirs meanwhile.
-    static std::mutex one_at_a_time;
-    const std::lock_guard lock(one_at_a_time);
-    graph_.capture_begin(beside ? beside->pool_ : at::cuda::MempoolId_t{0, 0},
-                         cudaStreamCaptureModeThreadLocal);
-    try {
-      work();
-    } catch (...) {
-      try {
-        graph_.capture_end();  // leaves the stream usable; the first error says more
-      } catch (...) {
-      }
-      throw;
-    }
-    graph_.capture_end();
-    size_t nodes = 0;
-    C10_CUDA_CHECK(cudaGraphGetNodes(graph_.raw_cuda_graph(), nullptr, &nodes));
-    size_ = int64_t(nodes), pool_ = graph_.pool();
-    graph_.instantiate();
-  }
-  void replay() override { graph_.replay(); }
-  int64_t size() const override { return size_; }
-
- private:
-  at::cuda::CUDAGraph graph_{/*keep_graph=*/true};
-  int64_t size_ = 0;
-  at::cuda::MempoolId_t pool_;
-};
-
 class Cuda final : public Gpu {
  public:
-  std::shared_ptr<void> own_stream() override {
-    return std::make_shared<c10::cuda::CUDAStreamGuard>(c10::cuda::getStreamFromPool());
-  }
+  std::shared_ptr<void> own_stream() override { return cuda::own_stream(); }
   std::unique_ptr<Recording> record(const std::function<void()>& work,
                                     const Recording* beside) override {
-    return std::make_unique<Graph>(work, static_cast<const Graph*>(beside));
+    return cuda::record(work, beside);
   }
   void wait() override { c10::cuda::getCurrentCUDAStream().synchronize(); }
   std::string name() override { return at::cuda::getCurrentDeviceProperties()->name; }

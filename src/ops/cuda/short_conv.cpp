@@ -4,11 +4,13 @@
 #include "ops/cuda/stream.h"
 #include "ops/short_conv_cpu.h"
 #include "ops/torch.h"
+#include "ops/unit_conv_inner.h"
 
 // The CUDA kernels of short_conv and of its gradient.
 namespace lrnn::ops::cuda {
 namespace {
 
+using kernels::cuda::ConvPieces;
 using torch::Tensor;
 
 kernels::Type element_type(const Tensor& x) {
@@ -51,47 +53,117 @@ struct ConvInputs {
   }
 };
 
+// The gradient's inputs: dy in one piece or in several, side by side.
+struct ConvGradient {
+  std::vector<RowView> dy;
+  Tensor dnext;
+  kernels::cuda::ShortConvGradient g;
+
+  ConvGradient(const std::vector<Tensor>& dy_, const OptionalTensor& dnext_, const Tensor& x) {
+    int64_t begin = 0;
+    for (size_t i = 0; i < dy_.size(); ++i) {
+      dy.push_back(row_view(dy_[i]));
+      g.dy.of[i] = {const_cast<void*>(dy[i].tensor.const_data_ptr()), dy[i].stride, begin};
+      begin += dy_[i].size(-1);
+    }
+    if (!defined(dnext_)) return;
+    dnext = dnext_->to(x.scalar_type()).transpose(1, 2).contiguous();
+    g.dnext = dnext.const_data_ptr();
+  }
+};
+
+// dx, and the sums for the weights and, with a bias, for it: [D,W] or [D,W+1].
+std::tuple<Tensor, Tensor> backward(const kernels::cuda::ShortConv& p,
+                                    kernels::cuda::ShortConvGradient& g, const Tensor& x,
+                                    const Tensor& weight, void* stream) {
+  const auto real = x.options().dtype(computed_in(x.scalar_type()));
+  Tensor dx = unfilled(x), dpre;
+  if (!window_serves(p, g)) dpre = at::empty({p.rows, p.D}, real), g.dpre = dpre.data_ptr();
+  const auto parts = conv_parts(p, g);
+  g.range = parts.range;
+  const int64_t sums = p.W + (p.bias ? 1 : 0);
+  const Tensor partial = at::empty({parts.count, sums, p.D}, real);
+  g.dx = dx.data_ptr(), g.partial = partial.data_ptr();
+  kernels::cuda::short_conv_backward(p, g, stream);
+  const Tensor total = at::empty({p.D, sums}, p.bias ? real : real.dtype(weight.scalar_type()));
+  add_parts(partial, total, stream, sums);
+  return {dx, total};
+}
+
 std::tuple<Tensor, Tensor> short_conv(const Tensor& x, const Tensor& weight,
                                       const OptionalTensor& bias, const OptionalTensor& state,
                                       bool silu, const OptionalTensor& cu_seqlens) {
   const OnDevice on(x);
   const ConvInputs in(x, weight, bias, state, silu, cu_seqlens);
-  Tensor y = unfilled(x), next = at::empty({in.p.S, in.p.W, in.p.D}, x.options());
-  kernels::cuda::short_conv_forward(in.p, y.data_ptr(), next.data_ptr(), on.stream());
+  const auto& p = in.p;
+  Tensor y = unfilled(x), next = at::empty({p.S, p.W, p.D}, x.options());
+  kernels::cuda::short_conv_forward(p, {{{y.data_ptr(), p.D, 0}}}, next.data_ptr(), on.stream());
   return {y, next.transpose(1, 2)};
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
-    const Tensor& dy, const OptionalTensor& dnext_, const Tensor& x, const Tensor& weight,
+    const Tensor& dy, const OptionalTensor& dnext, const Tensor& x, const Tensor& weight,
     const OptionalTensor& bias, const OptionalTensor& state, bool silu,
     const OptionalTensor& cu_seqlens) {
   const OnDevice on(x);
   const ConvInputs in(x, weight, bias, state, silu, cu_seqlens);
   check_gradient("short_conv", dy, x);
-  const auto& p = in.p;
-  const auto real = x.options().dtype(computed_in(x.scalar_type()));
-  const RowView grad = row_view(dy);
-  Tensor dnext, dstate, dx = unfilled(x), dpre = at::empty({p.rows, p.D}, real);
-  kernels::cuda::ShortConvGradient g;
-  g.range = kernels::cuda::conv_range(p.rows);
-  const int64_t sums = p.W + (defined(bias) ? 1 : 0);
-  Tensor partial = at::empty({(p.rows + g.range - 1) / g.range, sums, p.D}, real);
-  g.dy = grad.tensor.const_data_ptr(), g.stride = grad.stride;
-  if (defined(dnext_)) {
-    dnext = dnext_->to(x.scalar_type()).transpose(1, 2).contiguous();
-    g.dnext = dnext.const_data_ptr();
-  }
+  ConvGradient out({dy}, dnext, x);
+  Tensor dstate;
   if (defined(state))
-    dstate = at::empty({p.S, p.W, p.D}, x.options()), g.dstate = dstate.data_ptr();
-  g.dpre = dpre.data_ptr(), g.dx = dx.data_ptr(), g.partial = partial.data_ptr();
-  kernels::cuda::short_conv_backward(p, g, on.stream());
-  const Tensor total =
-      at::empty({p.D, sums}, defined(bias) ? real : real.dtype(weight.scalar_type()));
-  add_parts(partial, total, on.stream(), sums);
-  const Tensor dweight = total.narrow(1, 0, p.W).to(weight.scalar_type()).contiguous();
+    dstate = at::empty({in.p.S, in.p.W, in.p.D}, x.options()), out.g.dstate = dstate.data_ptr();
+  const auto [dx, total] = backward(in.p, out.g, x, weight, on.stream());
+  const Tensor dweight = total.narrow(1, 0, in.p.W).to(weight.scalar_type()).contiguous();
   return {dx, dweight.unsqueeze(1),
-          defined(bias) ? total.select(1, p.W).to(bias->scalar_type()) : Tensor(),
+          defined(bias) ? total.select(1, in.p.W).to(bias->scalar_type()) : Tensor(),
           defined(state) ? dstate.transpose(1, 2).to(state->scalar_type()) : Tensor()};
+}
+
+// The units of unit_conv.
+void add_units(kernels::cuda::ShortConv& p, int64_t units, int64_t group, double eps) {
+  p.units = units, p.group = group, p.eps = float(eps);
+}
+
+std::tuple<std::vector<Tensor>, Tensor> unit_conv(const Tensor& x, const Tensor& weight,
+                                                  const OptionalTensor& state,
+                                                  at::IntArrayRef sizes, int64_t units,
+                                                  int64_t group, double eps) {
+  const OnDevice on(x);
+  ConvInputs in(x, weight, {}, state, true, {});
+  check_units(x, sizes, units, group);
+  add_units(in.p, units, group, eps);
+  const auto in_steps = [&] {
+    return unit_conv_in_steps(x, weight, state, sizes, units, group, eps);
+  };
+  if (sizes.size() > size_t(ConvPieces::kMost)) return in_steps();
+  ConvPieces out;
+  std::vector<Tensor> y;
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); begin += sizes[i++]) {
+    y.push_back(at::empty({x.size(0), x.size(1), sizes[i]}, x.options()));
+    out.of[i] = {y[i].data_ptr(), sizes[i], begin};
+  }
+  if (!window_serves(in.p, out)) return in_steps();
+  Tensor next = at::empty({in.p.S, in.p.W, in.p.D}, x.options());
+  kernels::cuda::short_conv_forward(in.p, out, next.data_ptr(), on.stream());
+  return {y, next.transpose(1, 2)};
+}
+
+std::tuple<Tensor, Tensor> unit_conv_backward(at::TensorList dy, const OptionalTensor& dnext,
+                                              const Tensor& x, const Tensor& weight,
+                                              const OptionalTensor& state, int64_t units,
+                                              int64_t group, double eps) {
+  const OnDevice on(x);
+  ConvInputs in(x, weight, {}, state, true, {});
+  check_pieces(dy, x);
+  add_units(in.p, units, group, eps);
+  if (dy.size() > size_t(ConvPieces::kMost))
+    return unit_conv_backward_in_steps(dy, dnext, x, weight, state, units, group, eps);
+  ConvGradient out(dy.vec(), dnext, x);
+  if (!window_serves(in.p, out.g))
+    return unit_conv_backward_in_steps(dy, dnext, x, weight, state, units, group, eps);
+  const auto [dx, total] = backward(in.p, out.g, x, weight, on.stream());
+  return {dx, total.unsqueeze(1)};
 }
 
 }  // namespace
@@ -99,6 +171,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> short_conv_backward(
 TORCH_LIBRARY_IMPL(lrnn, CUDA, m) {
   m.impl("short_conv", short_conv);
   m.impl("short_conv_backward", short_conv_backward);
+  m.impl("unit_conv_forward", unit_conv);
+  m.impl("unit_conv_backward", unit_conv_backward);
 }
 
 }  // namespace lrnn::ops::cuda
