@@ -27,6 +27,32 @@ __device__ __forceinline__ void fetch_tile(int rank, uint32_t to, const uint16_t
   fetch_tiles<64, kRows, kTeam>(rank, to, from, 64, kRows, 64);
 }
 
+// --------------------------------------------------------------------------------- one after one
+// A kernel of several in a row starts while the last blocks of the one before still run: it gets
+// itself ready and then waits for all that those before wrote.
+template <class... Parameters, class... Arguments>
+void launch_next(void (*kernel)(Parameters...), dim3 blocks, int threads, int bytes,
+                 cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute early;
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks, config.blockDim = dim3(unsigned(threads));
+  config.dynamicSmemBytes = size_t(bytes), config.stream = stream;
+  config.attrs = &early, config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  check_launch("delta_product");
+}
+// The next kernel may start. By all blocks, as early as they like.
+__device__ __forceinline__ void let_next_start() {
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+}
+// Before anything is read that the kernel before wrote, and before anything is written: that one
+// may still read. By every thread that does either.
+__device__ __forceinline__ void wait_for_last() {
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+}
+
 // ---------------------------------------------------------------------------------------- roles
 // A block of the sweeps is one or two warp groups that compute, 64 columns of the state each, and a
 // last one that fetches their inputs, one chunk ahead. They meet at four barriers in shared memory:
@@ -41,7 +67,7 @@ class Pipeline {
     if (threadIdx.x == 0)
       for (int stage = 0; stage < 2; ++stage) {
         init(at + stage * 8, kFetchers);
-        init(at + 16 + stage * 8, groups * 4);
+        init(at + 16 + stage * 8, groups * 128);
       }
     __syncthreads();
   }
@@ -52,11 +78,9 @@ class Pipeline {
   }
   // By every fetching thread: what it asked for has come.
   __device__ void filled(int n) const { arrive(at_ + n % 2 * 8); }
-  // By every computing warp.
-  __device__ void free(int n) const {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(at_ + 16 + n % 2 * 8);
-  }
+  // By every computing thread: one for its warp would do, is no faster, and racecheck would not
+  // understand it.
+  __device__ void free(int n) const { arrive(at_ + 16 + n % 2 * 8); }
 
  private:
   uint32_t at_;
@@ -236,10 +260,11 @@ __device__ __forceinline__ void put_columns(const float (&x)[kTiles][4], uint32_
     stmatrix_transposed(at + n * 16 * row_bytes(64), kRest ? left_over : r);
   }
 }
-// Row i < rows of that tile to `to` + i step, one thread a row; `i` is this thread's.
-__device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t tile, int i,
-                                          int rows) {
-  if (i >= 0 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
+// The first `rows` rows of that tile, `step` apart, by the threads of a warp group. The copy engine
+// takes those of a warp one after the other, so each warp has its share, one half of its lanes.
+__device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t tile, int rows) {
+  const int i = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32;
+  if (threadIdx.x % 32 < 16 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -211,6 +211,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
+  wait_for_last();
   unsigned item = used(blockIdx.x), before = items;
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
@@ -257,8 +258,7 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
   const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
   const unsigned blocks = most < items ? most : items;
-  kernel<<<blocks, kThreads, bytes, stream>>>(p, w, dstates, items);
-  check_launch("delta_product");
+  launch_next(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Room::vectors);
   const uint32_t k_at = shared_address(memory), q_at = k_at + Room::q;
   const Chunk z(p);
+  let_next_start();
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 

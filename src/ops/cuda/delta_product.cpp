@@ -154,7 +154,7 @@ struct Kept {
     if (p.q.data) work.P = next(work.rows * 64);
     if (p.q.data && split) work.P_rest = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
-    segments.maps = reinterpret_cast<float*>(at), segments.keep = with_states;
+    segments.maps = reinterpret_cast<float*>(at);
   }
   // Room for the states between segments.
   Tensor between(const kernels::DeltaProductInputs& p) {
