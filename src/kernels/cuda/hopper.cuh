@@ -22,10 +22,6 @@ __device__ __forceinline__ void fetch_tiles(int rank, uint32_t to, const uint16_
       from + first * step + piece * 8, step * kPass,
       piece * 8 < columns ? (inside - first + kPass - 1) / kPass : 0);
 }
-template <int kRows, int kTeam>
-__device__ __forceinline__ void fetch_tile(int rank, uint32_t to, const uint16_t* from) {
-  fetch_tiles<64, kRows, kTeam>(rank, to, from, 64, kRows, 64);
-}
 
 // --------------------------------------------------------------------------------- one after one
 // A kernel of several in a row starts while the last blocks of the one before still run: it gets
@@ -64,17 +60,33 @@ class Pipeline {
   static constexpr int kBytes = 32;
   // Called by all; `at` lies on 8 bytes.
   __device__ Pipeline(uint32_t at, int groups) : at_(at) {
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
       for (int stage = 0; stage < 2; ++stage) {
-        init(at + stage * 8, kFetchers);
+        init(at + stage * 8, kFetchers + 1);
         init(at + 16 + stage * 8, groups * 128);
       }
+      wgmma::publish();  // to the copy engine
+    }
     __syncthreads();
   }
   // n counts the chunks of this block; its stage is n % 2.
   __device__ void wait_filled(int n) const { wait(at_ + n % 2 * 8, n / 2 % 2); }
   __device__ void wait_free(int n) const {
     if (n >= 2) wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
+  }
+  // By one of the fetching threads, for what lies in one piece: how many bytes the copy engine will
+  // bring, and each piece.
+  __device__ void expect(int n, int bytes) const {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(at_ + n % 2 * 8),
+                 "r"(bytes)
+                 : "memory");
+  }
+  __device__ void bring(int n, uint32_t to, const void* from, int bytes) const {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+        "[%3];\n" ::"r"(to),
+        "l"(from), "r"(bytes), "r"(at_ + n % 2 * 8)
+        : "memory");
   }
   // By every fetching thread: what it asked for has come.
   __device__ void filled(int n) const { arrive(at_ + n % 2 * 8); }
@@ -102,6 +114,23 @@ class Pipeline {
     } while (!done);
   }
 };
+
+// T, the vectors and, if wanted, P of a chunk: each lies in one piece, swizzled by those who made
+// it. `at` counts chunks of heads.
+template <class Places, int kRows, bool kSplit>
+__device__ __forceinline__ void bring_chunk(const Pipeline& pipeline, int n, uint32_t stage,
+                                            int vectors, const ChunkWork& w, int64_t at,
+                                            bool with_P) {
+  constexpr int kParts = kSplit ? 2 : 1, kP = kRows * 128, kVectors = kVectorCount * kChunk * 4;
+  pipeline.expect(n, (kSplit ? 3 : 1) * kTileBytes + (with_P ? kParts * kP : 0) + kVectors);
+  pipeline.bring(n, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
+  pipeline.bring(n, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
+  if (with_P) pipeline.bring(n, stage + Places::P, w.P + at * kRows * kChunk, kP);
+  if constexpr (kSplit) {
+    pipeline.bring(n, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
+    if (with_P) pipeline.bring(n, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
+  }
+}
 
 // The fetching group gives its registers to those that compute, more of them where operands are
 // split.

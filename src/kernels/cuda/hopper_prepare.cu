@@ -67,11 +67,11 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
     __syncthreads();  // the queries are read
     fill_vectors(p, z, scalars, vectors, L);
   }
-  if (w.P && row0 < w.rows) write_P(p, w, z, read, row0, L);
+  if (w.P && row0 < w.rows) write_P<true>(p, w, z, read, row0, L);
   wgmma::wait<0>();
   wgmma::hold(acc);
   __syncthreads();  // the decays in L are read, and the keys
-  finish(p, w, z, vectors, acc, row0, T, L);
+  finish<true>(p, w, z, vectors, acc, row0, T, L);
 }
 
 template <int KT>

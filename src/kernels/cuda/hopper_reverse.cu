@@ -63,12 +63,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       const int count = int(min(int64_t(kChunk), steps - first));
       const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
       pipeline.wait_free(n);
+      if (rank == 0)
+        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at, p.q.data);
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
-      if (kSplit)
-        fetch_tile<2 * kChunk, kFetchers>(rank, stage + L::T_rest,
-                                          w.T_rest + at * 2 * kChunk * kChunk);
       if (p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
@@ -79,12 +77,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                                                queries.rows);
         else
           fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
-        fetch_tile<kRows, kFetchers>(rank, stage + L::P, w.P + at * kRows * kChunk);
-        if (kSplit)
-          fetch_tile<kRows, kFetchers>(rank, stage + L::P_rest, w.P_rest + at * kRows * kChunk);
       }
-      fetch_vectors(stage + L::vectors(columns), w.vectors + at * kVectorCount * kChunk, rank,
-                    kFetchers);
       copy_commit();
       copy_wait<0>();
       wgmma::publish();
