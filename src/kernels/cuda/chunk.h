@@ -35,6 +35,9 @@ struct Segments {
   float* between = nullptr;  // [S,H,count,K,V]: B, then the state after each segment but the last
 };
 int64_t segment_map_size(const DeltaProductInputs& p);  // floats in a map
+// Values of a kept state, [V,K], or, where the Hopper kernels keep it, as they multiply it:
+// [64 or 128 padded keys / 64, V, 64], swizzled (wgmma.cuh).
+int64_t state_size(const DeltaProductInputs& p);
 int chip_processors();
 
 bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type

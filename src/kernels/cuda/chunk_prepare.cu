@@ -108,6 +108,9 @@ bool hopper_fits(const DeltaProductInputs& p) {
 }
 
 int64_t segment_map_size(const DeltaProductInputs& p) { return p.K * (p.K <= 64 ? 64 : 128); }
+int64_t state_size(const DeltaProductInputs& p) {
+  return p.V * (!hopper_fits(p) ? p.K : p.K <= 64 ? 64 : 128);
+}
 int chip_processors() { return processors(); }
 
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {

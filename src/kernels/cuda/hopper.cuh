@@ -49,6 +49,38 @@ __device__ __forceinline__ void wait_for_last() {
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
 }
 
+// ------------------------------------------------------------------------------------- barriers
+// Barriers in shared memory: threads arrive, and bytes that the copy engine was to bring.
+__device__ __forceinline__ void barrier_init(uint32_t barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+// Arrives, and says how many bytes are to come.
+__device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
+  uint32_t done;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (!done);
+}
+__device__ __forceinline__ void bring(uint32_t barrier, uint32_t to, const void* from, int bytes) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];\n" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 // ---------------------------------------------------------------------------------------- roles
 // A block of the sweeps is one or two warp groups that compute, 64 columns of the state each, and a
 // last one that fetches their inputs, one chunk ahead. They meet at four barriers in shared memory:
@@ -62,57 +94,27 @@ class Pipeline {
   __device__ Pipeline(uint32_t at, int groups) : at_(at) {
     if (threadIdx.x == 0) {
       for (int stage = 0; stage < 2; ++stage) {
-        init(at + stage * 8, kFetchers + 1);
-        init(at + 16 + stage * 8, groups * 128);
+        barrier_init(at + stage * 8, kFetchers + 1);
+        barrier_init(at + 16 + stage * 8, groups * 128);
       }
       wgmma::publish();  // to the copy engine
     }
     __syncthreads();
   }
   // n counts the chunks of this block; its stage is n % 2.
-  __device__ void wait_filled(int n) const { wait(at_ + n % 2 * 8, n / 2 % 2); }
+  __device__ void wait_filled(int n) const { barrier_wait(filling(n), n / 2 % 2); }
   __device__ void wait_free(int n) const {
-    if (n >= 2) wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
+    if (n >= 2) barrier_wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
   }
-  // By one of the fetching threads, for what lies in one piece: how many bytes the copy engine will
-  // bring, and each piece.
-  __device__ void expect(int n, int bytes) const {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(at_ + n % 2 * 8),
-                 "r"(bytes)
-                 : "memory");
-  }
-  __device__ void bring(int n, uint32_t to, const void* from, int bytes) const {
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
-        "[%3];\n" ::"r"(to),
-        "l"(from), "r"(bytes), "r"(at_ + n % 2 * 8)
-        : "memory");
-  }
+  __device__ uint32_t filling(int n) const { return at_ + n % 2 * 8; }
   // By every fetching thread: what it asked for has come.
-  __device__ void filled(int n) const { arrive(at_ + n % 2 * 8); }
+  __device__ void filled(int n) const { barrier_arrive(filling(n)); }
   // By every computing thread: one for its warp would do, is no faster, and racecheck would not
   // understand it.
-  __device__ void free(int n) const { arrive(at_ + 16 + n % 2 * 8); }
+  __device__ void free(int n) const { barrier_arrive(at_ + 16 + n % 2 * 8); }
 
  private:
   uint32_t at_;
-  static __device__ void init(uint32_t barrier, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
-  }
-  static __device__ void arrive(uint32_t barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
-  }
-  static __device__ void wait(uint32_t barrier, int parity) {
-    uint32_t done;
-    do {
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n}\n"
-          : "=r"(done)
-          : "r"(barrier), "r"(parity)
-          : "memory");
-    } while (!done);
-  }
 };
 
 // T, the vectors and, if wanted, P of a chunk: each lies in one piece, swizzled by those who made
@@ -122,13 +124,14 @@ __device__ __forceinline__ void bring_chunk(const Pipeline& pipeline, int n, uin
                                             int vectors, const ChunkWork& w, int64_t at,
                                             bool with_P) {
   constexpr int kParts = kSplit ? 2 : 1, kP = kRows * 128, kVectors = kVectorCount * kChunk * 4;
-  pipeline.expect(n, (kSplit ? 3 : 1) * kTileBytes + (with_P ? kParts * kP : 0) + kVectors);
-  pipeline.bring(n, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
-  pipeline.bring(n, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
-  if (with_P) pipeline.bring(n, stage + Places::P, w.P + at * kRows * kChunk, kP);
+  const uint32_t barrier = pipeline.filling(n);
+  barrier_expect(barrier, (kSplit ? 3 : 1) * kTileBytes + (with_P ? kParts * kP : 0) + kVectors);
+  bring(barrier, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
+  bring(barrier, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
+  if (with_P) bring(barrier, stage + Places::P, w.P + at * kRows * kChunk, kP);
   if constexpr (kSplit) {
-    pipeline.bring(n, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
-    if (with_P) pipeline.bring(n, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
+    bring(barrier, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
+    if (with_P) bring(barrier, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
   }
 }
 
@@ -262,19 +265,19 @@ __device__ __forceinline__ void meet_group() {
   asm volatile("bar.sync %0, 128;\n" ::"r"(1 + threadIdx.x / 128) : "memory");
 }
 
-// The operand of a state to [V,K] in bfloat16: `to` is row v0 of the warp's 16, `room` its 16
-// padded rows of shared memory.
+// The operand of a state to memory, swizzled: `to` is row v0 of the warp's 16 in the first 64 keys,
+// `room` as many bytes of shared memory.
 template <int kSteps>
-__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t K,
+__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t V,
                                            uint32_t room) {
-  constexpr int KT = kSteps * 16;
-  const int lane = threadIdx.x % 32;
-  const uint32_t at = room + lane_transposed(row_bytes(KT));
+  const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) stmatrix(at + k * 32, a[k]);
+  for (int k = 0; k < kSteps; ++k)
+    stmatrix(room + k / 4 * 16 * 128 + row * 128 + (((k % 4 * 2 + lane / 16) ^ row) & 7) * 16,
+             a[k]);
   wgmma::publish();
   __syncwarp();
-  if (lane < 16) send(to + lane * K, room + lane * row_bytes(KT), int(K) * 2);
+  if (lane < kSteps / 4) send(to + lane * V * 64, room + lane * 16 * 128, 16 * 128);
 }
 
 // Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's

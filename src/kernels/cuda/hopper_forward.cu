@@ -18,7 +18,7 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   }
   // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
   // which in split mode takes the place of the tiles.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : 2 * kResult;
   static constexpr int kOut =
       kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
@@ -137,13 +137,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         send_wait<1>();
         __syncwarp();
       }
-      const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
-      send_state(a, static_cast<uint16_t*>(p.states) + to, p.K, state_room);
+      const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
+      send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, state_room);
       if constexpr (kSplit) {
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.states_rest + to, p.K, state_room);
+        send_state(a_rest, w.states_rest + to, p.V, state_room);
       }
     }
     send_commit();

@@ -231,6 +231,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   {
     const C z(p, dstates, memory, item, 0);
+    if (threadIdx.x == 0) {
+      barrier_init(z.barrier(), 1);
+      wgmma::publish();  // to the copy engine
+    }
+    __syncthreads();
     z.fetch_keys(w);
     z.fetch_values(w, 0);
     copy_commit();

@@ -18,11 +18,12 @@ template <int KT, int VT, bool kSplit> struct Layout {
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
   static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
-  int decay, room, bytes;
+  int decay, room, barrier, bytes;
   __host__ __device__ Layout(bool gated) {
     decay = slopes + (gated ? 3 * kChunk * 4 : 0);
     room = decay + (gated ? int(sizeof(Decay)) : 0);
-    bytes = room + kThreads / 32 * kRoom;
+    barrier = room + kThreads / 32 * kRoom;
+    bytes = barrier + 8;
   }
 };
 
@@ -175,6 +176,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
   __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
+  __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
   __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
   __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
@@ -208,18 +210,25 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
     const auto fetch_errors = [&](int to, const uint16_t* from) {
       fetch_tiles<VT, kChunk, kThreads>(threadIdx.x, base + to, from + row, p.V, at.count, VT);
     };
-    const int64_t state_at = (head * p.V + v0) * p.K;
     const auto fetch_state = [&](int to, const uint16_t* from) {
-      fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + to, from + state_at, p.K, VT, int(p.K));
+#pragma unroll
+      for (int k = 0; k < KT / 64; ++k)
+        bring(barrier(), base + to + k * VT * 128, from + head * p.V * KT + (k * p.V + v0) * 64,
+              VT * 128);
     };
     fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
-    fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
-    fetch_state(layout.G, dstates);
     if constexpr (kSplit) {
       fetch_errors(layout.dv + Places::kValues, w.dv_rest);
       fetch_errors(layout.e + Places::kValues, w.error_rest);
-      fetch_state(layout.S + Places::kState, w.states_rest);
-      fetch_state(layout.G + Places::kState, w.dstates_rest);
+    }
+    if (threadIdx.x == 0) {
+      barrier_expect(barrier(), 2 * Places::kParts * Places::kState);
+      fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
+      fetch_state(layout.G, dstates);
+      if constexpr (kSplit) {
+        fetch_state(layout.S + Places::kState, w.states_rest);
+        fetch_state(layout.G + Places::kState, w.dstates_rest);
+      }
     }
   }
   // acc += A B for values A and values or a state B, with what rounding left of either.
@@ -245,6 +254,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
     for (int v0 = 0; v0 < (kOne ? VT : p.V); v0 += VT) {
       copy_wait<0>();
       wgmma::publish();
+      barrier_wait(barrier(), (buffer * int(p.V / VT) + v0 / VT) & 1);
       meet();
       wgmma::fence();
       issue();

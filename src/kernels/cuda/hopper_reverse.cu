@@ -15,7 +15,7 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   }
   // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state,
   // which in split mode takes the place of that tile and of the one for its rest.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : kResult;
   static constexpr int kOut =
       kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
@@ -138,14 +138,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
       wgmma::commit();
       if constexpr (!kMap) {
-        const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
+        const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
         send_wait<0>();
         meet_group();
-        send_state(a, dstates + to, p.K, state_room);
+        send_state(a, dstates + to, p.V, state_room);
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.dstates_rest + to, p.K, state_room);
+        send_state(a_rest, w.dstates_rest + to, p.V, state_room);
         send_commit();
       }
       wgmma::wait<0>();
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       if constexpr (!kMap) {
         send_wait<1>();
         __syncwarp();
-        send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+        send_state(a, dstates + ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64, p.V, state_room);
         send_commit();
       }
       wgmma::wait<1>();
