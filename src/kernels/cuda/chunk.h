@@ -27,15 +27,17 @@ struct ChunkWork {
 };
 
 // Where few sequences would leave the chip idle, each is cut into segments that are walked at once:
-// first for the map S -> M S + B of every segment, then, from the true states between them, for the
-// results.
+// first for the map S -> M S + B of every segment but the first and the last, whose one end is
+// known, then, from the true states between them, for the results.
 struct Segments {
   int count = 1, chunks = 0;  // in a sequence; chunks in each, if there is more than one
-  float* maps = nullptr;      // M [S,H,count,K,64 or 128], padded as K is
-  float* between = nullptr;   // [S,H,count,K,V]: B, then the state after each segment
-  bool keep = false;          // all maps are wanted, that of the last segment too
+  float* maps = nullptr;     // M [S,H,count,K,64 or 128], padded as K is; not of the first and last
+  float* between = nullptr;  // [S,H,count,K,V]: B, then the state after each segment but the last
 };
 int64_t segment_map_size(const DeltaProductInputs& p);  // floats in a map
+// Values of a kept state, [V,K], or, where the Hopper kernels keep it, as they multiply it:
+// [64 or 128 padded keys / 64, V, 64], swizzled (wgmma.cuh).
+int64_t state_size(const DeltaProductInputs& p);
 int chip_processors();
 
 bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type
@@ -54,9 +56,10 @@ void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segm
                     void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
                     uint16_t* dstates, void* stream);
-// The states between segments from the first one's, forwards, or their gradients from the last.
-void hopper_join(const DeltaProductInputs& p, const Segments& segments, const float* first,
-                 bool forwards, void* stream);
+// The states between segments from that after the first, forwards, or their gradients from that
+// before the last.
+void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards,
+                 void* stream);
 void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
                       void* stream);
 // Backward in two steps. dstates: bfloat16 [slots,H,V,K], the gradient of the state after a chunk.

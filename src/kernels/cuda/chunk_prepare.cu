@@ -67,11 +67,11 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
     const int64_t last_read = z.queries.at(read0 + 15);
     products<KT>(acc, q_at + read0 * row_bytes(KT), k_at,
                  int(last_read < kChunk ? last_read : kChunk - 1));
-    write_P(p, w, z, acc, read0, L);
+    write_P<false>(p, w, z, acc, read0, L);
   }
   products<KT>(acc, k_at + row0 * row_bytes(KT), k_at, row0 + 15);
   __syncthreads();  // the decays in L are read, and the keys
-  finish(p, w, z, vectors, acc, row0, T, L);
+  finish<false>(p, w, z, vectors, acc, row0, T, L);
 }
 
 template <int KT>
@@ -108,6 +108,9 @@ bool hopper_fits(const DeltaProductInputs& p) {
 }
 
 int64_t segment_map_size(const DeltaProductInputs& p) { return p.K * (p.K <= 64 ? 64 : 128); }
+int64_t state_size(const DeltaProductInputs& p) {
+  return p.V * (!hopper_fits(p) ? p.K : p.K <= 64 ? 64 : 128);
+}
 int chip_processors() { return processors(); }
 
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {

@@ -22,9 +22,63 @@ __device__ __forceinline__ void fetch_tiles(int rank, uint32_t to, const uint16_
       from + first * step + piece * 8, step * kPass,
       piece * 8 < columns ? (inside - first + kPass - 1) / kPass : 0);
 }
-template <int kRows, int kTeam>
-__device__ __forceinline__ void fetch_tile(int rank, uint32_t to, const uint16_t* from) {
-  fetch_tiles<64, kRows, kTeam>(rank, to, from, 64, kRows, 64);
+
+// --------------------------------------------------------------------------------- one after one
+// A kernel of several in a row starts while the last blocks of the one before still run: it gets
+// itself ready and then waits for all that those before wrote.
+template <class... Parameters, class... Arguments>
+void launch_next(void (*kernel)(Parameters...), dim3 blocks, int threads, int bytes,
+                 cudaStream_t stream, const Arguments&... arguments) {
+  cudaLaunchAttribute early;
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks, config.blockDim = dim3(unsigned(threads));
+  config.dynamicSmemBytes = size_t(bytes), config.stream = stream;
+  config.attrs = &early, config.numAttrs = 1;
+  cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  check_launch("delta_product");
+}
+// The next kernel may start. By all blocks, as early as they like.
+__device__ __forceinline__ void let_next_start() {
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+}
+// Before anything is read that the kernel before wrote, and before anything is written: that one
+// may still read. By every thread that does either.
+__device__ __forceinline__ void wait_for_last() {
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+}
+
+// ------------------------------------------------------------------------------------- barriers
+// Barriers in shared memory: threads arrive, and bytes that the copy engine was to bring.
+__device__ __forceinline__ void barrier_init(uint32_t barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
+}
+// Arrives, and says how many bytes are to come.
+__device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
+  uint32_t done;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (!done);
+}
+__device__ __forceinline__ void bring(uint32_t barrier, uint32_t to, const void* from, int bytes) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+      "[%3];\n" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
 }
 
 // ---------------------------------------------------------------------------------------- roles
@@ -38,46 +92,48 @@ class Pipeline {
   static constexpr int kBytes = 32;
   // Called by all; `at` lies on 8 bytes.
   __device__ Pipeline(uint32_t at, int groups) : at_(at) {
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
       for (int stage = 0; stage < 2; ++stage) {
-        init(at + stage * 8, kFetchers);
-        init(at + 16 + stage * 8, groups * 4);
+        barrier_init(at + stage * 8, kFetchers + 1);
+        barrier_init(at + 16 + stage * 8, groups * 128);
       }
+      wgmma::publish();  // to the copy engine
+    }
     __syncthreads();
   }
   // n counts the chunks of this block; its stage is n % 2.
-  __device__ void wait_filled(int n) const { wait(at_ + n % 2 * 8, n / 2 % 2); }
+  __device__ void wait_filled(int n) const { barrier_wait(filling(n), n / 2 % 2); }
   __device__ void wait_free(int n) const {
-    if (n >= 2) wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
+    if (n >= 2) barrier_wait(at_ + 16 + n % 2 * 8, (n / 2 - 1) % 2);
   }
+  __device__ uint32_t filling(int n) const { return at_ + n % 2 * 8; }
   // By every fetching thread: what it asked for has come.
-  __device__ void filled(int n) const { arrive(at_ + n % 2 * 8); }
-  // By every computing warp.
-  __device__ void free(int n) const {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) arrive(at_ + 16 + n % 2 * 8);
-  }
+  __device__ void filled(int n) const { barrier_arrive(filling(n)); }
+  // By every computing thread: one for its warp would do, is no faster, and racecheck would not
+  // understand it.
+  __device__ void free(int n) const { barrier_arrive(at_ + 16 + n % 2 * 8); }
 
  private:
   uint32_t at_;
-  static __device__ void init(uint32_t barrier, int count) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
-  }
-  static __device__ void arrive(uint32_t barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(barrier) : "memory");
-  }
-  static __device__ void wait(uint32_t barrier, int parity) {
-    uint32_t done;
-    do {
-      asm volatile(
-          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.u32 %0, 1, 0, p;\n}\n"
-          : "=r"(done)
-          : "r"(barrier), "r"(parity)
-          : "memory");
-    } while (!done);
-  }
 };
+
+// T, the vectors and, if wanted, P of a chunk: each lies in one piece, swizzled by those who made
+// it. `at` counts chunks of heads.
+template <class Places, int kRows, bool kSplit>
+__device__ __forceinline__ void bring_chunk(const Pipeline& pipeline, int n, uint32_t stage,
+                                            int vectors, const ChunkWork& w, int64_t at,
+                                            bool with_P) {
+  constexpr int kParts = kSplit ? 2 : 1, kP = kRows * 128, kVectors = kVectorCount * kChunk * 4;
+  const uint32_t barrier = pipeline.filling(n);
+  barrier_expect(barrier, (kSplit ? 3 : 1) * kTileBytes + (with_P ? kParts * kP : 0) + kVectors);
+  bring(barrier, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
+  bring(barrier, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
+  if (with_P) bring(barrier, stage + Places::P, w.P + at * kRows * kChunk, kP);
+  if constexpr (kSplit) {
+    bring(barrier, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
+    if (with_P) bring(barrier, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
+  }
+}
 
 // The fetching group gives its registers to those that compute, more of them where operands are
 // split.
@@ -209,19 +265,19 @@ __device__ __forceinline__ void meet_group() {
   asm volatile("bar.sync %0, 128;\n" ::"r"(1 + threadIdx.x / 128) : "memory");
 }
 
-// The operand of a state to [V,K] in bfloat16: `to` is row v0 of the warp's 16, `room` its 16
-// padded rows of shared memory.
+// The operand of a state to memory, swizzled: `to` is row v0 of the warp's 16 in the first 64 keys,
+// `room` as many bytes of shared memory.
 template <int kSteps>
-__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t K,
+__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t V,
                                            uint32_t room) {
-  constexpr int KT = kSteps * 16;
-  const int lane = threadIdx.x % 32;
-  const uint32_t at = room + lane_transposed(row_bytes(KT));
+  const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
-  for (int k = 0; k < kSteps; ++k) stmatrix(at + k * 32, a[k]);
+  for (int k = 0; k < kSteps; ++k)
+    stmatrix(room + k / 4 * 16 * 128 + row * 128 + (((k % 4 * 2 + lane / 16) ^ row) & 7) * 16,
+             a[k]);
   wgmma::publish();
   __syncwarp();
-  if (lane < 16) send(to + lane * K, room + lane * row_bytes(KT), int(K) * 2);
+  if (lane < kSteps / 4) send(to + lane * V * 64, room + lane * 16 * 128, 16 * 128);
 }
 
 // Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's
@@ -236,10 +292,11 @@ __device__ __forceinline__ void put_columns(const float (&x)[kTiles][4], uint32_
     stmatrix_transposed(at + n * 16 * row_bytes(64), kRest ? left_over : r);
   }
 }
-// Row i < rows of that tile to `to` + i step, one thread a row; `i` is this thread's.
-__device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t tile, int i,
-                                          int rows) {
-  if (i >= 0 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
+// The first `rows` rows of that tile, `step` apart, by the threads of a warp group. The copy engine
+// takes those of a warp one after the other, so each warp has its share, one half of its lanes.
+__device__ __forceinline__ void send_rows(uint16_t* to, int64_t step, uint32_t tile, int rows) {
+  const int i = threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32;
+  if (threadIdx.x % 32 < 16 && i < rows) send(to + i * step, tile + i * row_bytes(64), 128);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -3,7 +3,8 @@
 // The forward sweep of chunk_forward.cu on Hopper's warp-group products: the same registers, but
 // the right operands are read from shared memory by the tensor cores themselves, while the warps
 // convert and store. With kMap it only follows the state through a segment, from zero for B and
-// from the unit matrix, with no values, for M.
+// from the unit matrix, with no values, for M. The first segment starts from the true state and
+// needs no M, the last needs neither.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -17,7 +18,7 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   }
   // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
   // which in split mode takes the place of the tiles.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : 2 * kResult;
   static constexpr int kOut =
       kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
@@ -32,10 +33,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16;
+  let_next_start();
   const Stretch stretch(p, segments);
   const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
   const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
-  if (kMap && last && !(unit && segments.keep)) return;
+  if (kMap && (last || (unit && stretch.segment == 0))) return;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
   const int64_t s = stretch.s, h = stretch.h;
   const int64_t v_tile = int64_t(unit ? blockIdx.y : tile) * columns, v0 = v_tile + own;
@@ -43,6 +45,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
   const int groups = columns / 64, stage_bytes = L::bytes(columns);
   const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
+  wait_for_last();
 
   if (int(threadIdx.x) >= groups * 128) {
     few_registers<kSplit>();
@@ -59,6 +62,9 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       const int count = int(min(int64_t(kChunk), steps - first));
       const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
       pipeline.wait_free(n);
+      if (rank == 0)
+        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
+                                      !kMap && p.q.data);
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
       const uint16_t* const v = v_rows + first * p.v.step;
@@ -66,20 +72,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         fetch_rows_by<128, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
       else
         fetch_rows_by<64, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
-      fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
-      if (kSplit)
-        fetch_tile<2 * kChunk, kFetchers>(rank, stage + L::T_rest,
-                                          w.T_rest + at * 2 * kChunk * kChunk);
       if (!kMap && p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
                                           p.q.token, queries.rows, int(p.K));
-        fetch_tile<kRows, kFetchers>(rank, stage + L::P, w.P + at * kRows * kChunk);
-        if (kSplit)
-          fetch_tile<kRows, kFetchers>(rank, stage + L::P_rest, w.P_rest + at * kRows * kChunk);
       }
-      fetch_vectors(stage + L::vectors(columns), w.vectors + at * kVectorCount * kChunk, rank,
-                    kFetchers);
       copy_commit();
       copy_wait<0>();
       wgmma::publish();
@@ -94,21 +91,20 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 
   float S[kTiles][4];
   const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
-  if constexpr (kMap) {
+  const float* const initial = static_cast<const float*>(p.state);
+  read_state(S,
+             stretch.segment > 0 ? (kMap ? nullptr : segments.between + (segment - 1) * matrix)
+             : initial           ? initial + head * matrix
+                                 : nullptr,
+             p.K, p.V, v0 + g);
+  if (kMap && unit) {
 #pragma unroll
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
         const int64_t k = t * 8 + 2 * c + u % 2;
-        S[t][u] = unit && k == v0 + g + u / 2 * 8 && k < p.K ? 1.f : 0.f;
+        S[t][u] = k == v0 + g + u / 2 * 8 && k < p.K ? 1.f : 0.f;
       }
-  } else {
-    const float* const initial = static_cast<const float*>(p.state);
-    read_state(S,
-               stretch.segment > 0 ? segments.between + (segment - 1) * matrix
-               : initial           ? initial + head * matrix
-                                   : nullptr,
-               p.K, p.V, v0 + g);
   }
   for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
     const int turn = chunk - stretch.begin;
@@ -141,13 +137,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         send_wait<1>();
         __syncwarp();
       }
-      const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
-      send_state(a, static_cast<uint16_t*>(p.states) + to, p.K, state_room);
+      const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
+      send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, state_room);
       if constexpr (kSplit) {
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.states_rest + to, p.K, state_room);
+        send_state(a_rest, w.states_rest + to, p.V, state_room);
       }
     }
     send_commit();
@@ -240,7 +236,6 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       }
       wgmma::wait<1>();
       wgmma::hold(O);
-      const int row = threadIdx.x % 128;
       if (p.q.data) put_columns<false>(O, out);
       wgmma::publish();
       meet_group();
@@ -248,12 +243,12 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         const Queries queries(p, first, count);
         send_rows(static_cast<uint16_t*>(p.o.data) +
                       row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
-                  p.o.token, out, row, queries.rows);
+                  p.o.token, out, queries.rows);
       }
       if (p.error) {
         const int64_t to =
             (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64;
-        send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, row - 64, count);
+        send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, count);
         if constexpr (kSplit) {  // the rest follows through the same tile
           send_commit();
           send_wait<0>();
@@ -261,7 +256,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           put_columns<true>(D, out + L::kResult);
           wgmma::publish();
           meet_group();
-          send_rows(w.error_rest + to, p.V, out + L::kResult, row - 64, count);
+          send_rows(w.error_rest + to, p.V, out + L::kResult, count);
         }
       }
       send_commit();
@@ -284,16 +279,16 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
 void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                   cudaStream_t stream) {
-  const int64_t walks = p.S * p.H * segments.count;
-  const int columns =
-      kMap && KT == 64 ? 64 : columns_of(p.V, walks * (p.V + (kMap ? KT : 0)) / 128);
+  const int64_t heads = p.S * p.H, walks = heads * segments.count;
+  const int64_t used = kMap ? heads * ((segments.count - 1) * p.V + (segments.count - 2) * KT)
+                            : walks * p.V;  // columns that somebody walks with
+  const int columns = kMap && KT == 64 ? 64 : columns_of(p.V, used / 128);
   const int bytes = Layout<KT, kRows, kSplit>::all(columns);
   const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
   auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  kernel<<<dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream>>>(p, w, segments,
-                                                                                   columns);
-  check_launch("delta_product");
+  launch_next(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
+              segments, columns);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
@@ -303,7 +298,7 @@ void launch_all(const DeltaProductForward& p, const ChunkWork& w, const Segments
     DeltaProductForward map = p;
     map.q.data = map.error = map.states = nullptr;
     launch_sweep<KT, 64, kSplit, kGate, true>(map, w, segments, stream);
-    hopper_join(p, segments, static_cast<const float*>(p.state), true, stream);
+    hopper_join(p, segments, true, stream);
   }
   launch_sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stream);
 }

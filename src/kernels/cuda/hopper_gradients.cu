@@ -106,9 +106,15 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne>& z, co
       const float slope = row_dot(dq, half, i, z.q_tiles());
       if (c == 0) z.slopes()[kChunk + i] = slope;
     }
-    if (i < z.queries.rows)
+    if (kSplit && i < z.queries.rows)
       store_row(dq, half, static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + i * p.dq.token,
                 p.K);
+  }
+  if constexpr (!kSplit) {
+    const int first = threadIdx.x / 32 * 16;
+    store_own(dq, z.room(),
+              static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + first * p.dq.token,
+              p.dq.token, z.queries.rows - first, p.K);
   }
   if (!p.dlog_gate) return;
   at_end = sum_lanes<32>(at_end);
@@ -192,10 +198,14 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne>& z, co
 #pragma unroll
     for (int t = 0; t < KT / 8; ++t)
       er[t][2 * half] += src[t][2 * half], er[t][2 * half + 1] += src[t][2 * half + 1];
-    if (i < z.at.count)
+    if (kSplit && i < z.at.count)
       store_row(er, half, static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + i * p.dk.step,
                 p.K);
   }
+  if constexpr (!kSplit)
+    store_own(er, z.room(),
+              static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + warp * 16 * p.dk.step,
+              p.dk.step, z.at.count - warp * 16, p.K);
   if (!p.dlog_gate) return;
   at_end = sum_lanes<32>(at_end);
   if (lane == 0) z.slopes()[2 * kChunk + threadIdx.x / 32] = at_end;
@@ -211,6 +221,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
+  wait_for_last();
   unsigned item = used(blockIdx.x), before = items;
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
@@ -220,6 +231,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   {
     const C z(p, dstates, memory, item, 0);
+    if (threadIdx.x == 0) {
+      barrier_init(z.barrier(), 1);
+      wgmma::publish();  // to the copy engine
+    }
+    __syncthreads();
     z.fetch_keys(w);
     z.fetch_values(w, 0);
     copy_commit();
@@ -257,8 +273,7 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
   const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
   const unsigned blocks = most < items ? most : items;
-  kernel<<<blocks, kThreads, bytes, stream>>>(p, w, dstates, items);
-  check_launch("delta_product");
+  launch_next(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
 }
 
 }  // namespace

@@ -17,10 +17,13 @@ template <int KT, int VT, bool kSplit> struct Layout {
                        dv = d_o + kValues, e = dv + kParts * kValues, S = e + kParts * kValues,
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
-  int decay, bytes;
+  static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
+  int decay, room, barrier, bytes;
   __host__ __device__ Layout(bool gated) {
     decay = slopes + (gated ? 3 * kChunk * 4 : 0);
-    bytes = decay + (gated ? int(sizeof(Decay)) : 0);
+    room = decay + (gated ? int(sizeof(Decay)) : 0);
+    barrier = room + kThreads / 32 * kRoom;
+    bytes = barrier + 8;
   }
 };
 
@@ -63,6 +66,38 @@ __device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper,
     acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
 }
 
+__device__ __forceinline__ uint4 load_piece(uint32_t from) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(from)
+               : "memory");
+  return x;
+}
+// The warp's 16 rows, `rows` of them inside, through its room in shared memory, 32 columns at a
+// time: stores of four bytes a lane take twice as many turns of the memory unit.
+template <int kTiles>
+__device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_t room,
+                                          uint16_t* to, int64_t step, int rows, int64_t K) {
+  const int lane = threadIdx.x % 32, row = lane / 4, piece = lane % 4;
+  const uint32_t put = room + lane_transposed(row_bytes(32)),
+                 get = room + row * row_bytes(32) + piece * 16;
+  to += row * step + piece * 8;
+#pragma unroll
+  for (int t = 0; t < kTiles; t += 4) {
+    uint32_t left[4], right[4], none[4];
+    as_operand<false>(left, none, acc[t], acc[t + 1]);
+    as_operand<false>(right, none, acc[t + 2], acc[t + 3]);
+    __syncwarp();  // what lay there has been read
+    stmatrix(put, left);
+    stmatrix(put + 32, right);
+    __syncwarp();
+    const uint4 upper = load_piece(get), lower = load_piece(get + 8 * row_bytes(32));
+    if (t * 8 + piece * 8 >= K) continue;
+    if (row < rows) *reinterpret_cast<uint4*>(to + t * 8) = upper;
+    if (row + 8 < rows) *reinterpret_cast<uint4*>(to + 8 * step + t * 8) = lower;
+  }
+}
 template <int kTiles>
 __device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int half, uint16_t* row,
                                           int64_t K) {
@@ -140,6 +175,8 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   }
   __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
+  __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
+  __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
   __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
   __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
@@ -173,18 +210,25 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
     const auto fetch_errors = [&](int to, const uint16_t* from) {
       fetch_tiles<VT, kChunk, kThreads>(threadIdx.x, base + to, from + row, p.V, at.count, VT);
     };
-    const int64_t state_at = (head * p.V + v0) * p.K;
     const auto fetch_state = [&](int to, const uint16_t* from) {
-      fetch_tiles<KT, VT, kThreads>(threadIdx.x, base + to, from + state_at, p.K, VT, int(p.K));
+#pragma unroll
+      for (int k = 0; k < KT / 64; ++k)
+        bring(barrier(), base + to + k * VT * 128, from + head * p.V * KT + (k * p.V + v0) * 64,
+              VT * 128);
     };
     fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
-    fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
-    fetch_state(layout.G, dstates);
     if constexpr (kSplit) {
       fetch_errors(layout.dv + Places::kValues, w.dv_rest);
       fetch_errors(layout.e + Places::kValues, w.error_rest);
-      fetch_state(layout.S + Places::kState, w.states_rest);
-      fetch_state(layout.G + Places::kState, w.dstates_rest);
+    }
+    if (threadIdx.x == 0) {
+      barrier_expect(barrier(), 2 * Places::kParts * Places::kState);
+      fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
+      fetch_state(layout.G, dstates);
+      if constexpr (kSplit) {
+        fetch_state(layout.S + Places::kState, w.states_rest);
+        fetch_state(layout.G + Places::kState, w.dstates_rest);
+      }
     }
   }
   // acc += A B for values A and values or a state B, with what rounding left of either.
@@ -210,6 +254,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
     for (int v0 = 0; v0 < (kOne ? VT : p.V); v0 += VT) {
       copy_wait<0>();
       wgmma::publish();
+      barrier_wait(barrier(), (buffer * int(p.V / VT) + v0 / VT) & 1);
       meet();
       wgmma::fence();
       issue();

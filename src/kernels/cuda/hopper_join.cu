@@ -1,8 +1,9 @@
 #include "kernels/cuda/hopper.cuh"
 
-// From the maps S -> M S + B of a sequence's segments to the states between them, one segment after
-// the other in float32; or from those of the gradient, G -> M^T G + C, backwards. A block takes 32
-// columns of a head; the next map comes in while it multiplies with this one.
+// From the state after the first segment and the maps S -> M S + B of the next ones to the states
+// between them, one segment after the other in float32; or from the gradient before the last
+// segment and its maps, G -> M^T G + C, backwards. A block takes 32 columns of a head; the next map
+// comes in while it multiplies with this one.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -15,9 +16,10 @@ template <int KT> struct Room {
 };
 
 template <int KT, bool kForwards>
-__global__ void __launch_bounds__(kThreads)
-    join(DeltaProductInputs p, Segments segments, const float* first) {
+__global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments segments) {
   extern __shared__ __align__(16) unsigned char memory[];
+  let_next_start();
+  wait_for_last();
   auto& room = *reinterpret_cast<Room<KT>*>(memory);
   const int K = int(p.K), count = segments.count;
   const int64_t head = blockIdx.x, matrix = p.K * p.V, v0 = int64_t(blockIdx.y) * kColumns;
@@ -29,22 +31,23 @@ __global__ void __launch_bounds__(kThreads)
     for (int at = threadIdx.x; at < K * KT / 4; at += kThreads)
       copy_async(shared_address(&room.map[n & 1][at / (KT / 4)][at % (KT / 4) * 4]), from + at * 4);
   };
-  fetch(0);
+  fetch(1);
   copy_commit();
+  const float* const first = segments.between + (head * count + segment(0)) * matrix + v0;
   for (int i = threadIdx.x; i < K * kColumns; i += kThreads)
-    room.state[i / kColumns][i % kColumns] =
-        first ? first[head * matrix + i / kColumns * p.V + v0 + i % kColumns] : 0.f;
-  for (int n = 0; n < count - 1; ++n) {
+    room.state[i / kColumns][i % kColumns] = first[i / kColumns * p.V + i % kColumns];
+  for (int n = 1; n < count - 1; ++n) {
     if (n + 1 < count - 1) fetch(n + 1);
     copy_commit();
-    copy_wait<1>();
-    __syncthreads();
     float* const to =
         segments.between + (head * count + segment(n)) * matrix + row * p.V + v0 + column;
     float sum[4][4];
-    if (row < K) {
+    if (row < K)
 #pragma unroll
       for (int r = 0; r < 4; ++r) load_four(to + r * p.V, sum[r]);
+    copy_wait<1>();
+    __syncthreads();
+    if (row < K) {
 #pragma unroll 2
       for (int j = 0; j < K; j += 4) {
         float m[4][4], x[4][4];
@@ -74,26 +77,23 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int KT, bool kForwards>
-void launch_join(const DeltaProductInputs& p, const Segments& segments, const float* first,
-                 cudaStream_t stream) {
+void launch_join(const DeltaProductInputs& p, const Segments& segments, cudaStream_t stream) {
   auto* kernel = join<KT, kForwards>;
   allow_shared(kernel, sizeof(Room<KT>));
-  kernel<<<dim3(unsigned(p.S * p.H), unsigned(p.V / kColumns)), kThreads, sizeof(Room<KT>),
-           stream>>>(p, segments, first);
-  check_launch("delta_product");
+  launch_next(kernel, dim3(unsigned(p.S * p.H), unsigned(p.V / kColumns)), kThreads,
+              int(sizeof(Room<KT>)), stream, p, segments);
 }
 
 }  // namespace
 
-void hopper_join(const DeltaProductInputs& p, const Segments& segments, const float* first,
-                 bool forwards, void* stream) {
+void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards,
+                 void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
+  if (segments.count < 3) return;  // nothing lies between the first and the last
   if (p.K <= 64)
-    forwards ? launch_join<64, true>(p, segments, first, on)
-             : launch_join<64, false>(p, segments, first, on);
+    forwards ? launch_join<64, true>(p, segments, on) : launch_join<64, false>(p, segments, on);
   else
-    forwards ? launch_join<128, true>(p, segments, first, on)
-             : launch_join<128, false>(p, segments, first, on);
+    forwards ? launch_join<128, true>(p, segments, on) : launch_join<128, false>(p, segments, on);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -40,6 +40,7 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Room::vectors);
   const uint32_t k_at = shared_address(memory), q_at = k_at + Room::q;
   const Chunk z(p);
+  let_next_start();
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
@@ -66,11 +67,11 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
     __syncthreads();  // the queries are read
     fill_vectors(p, z, scalars, vectors, L);
   }
-  if (w.P && row0 < w.rows) write_P(p, w, z, read, row0, L);
+  if (w.P && row0 < w.rows) write_P<true>(p, w, z, read, row0, L);
   wgmma::wait<0>();
   wgmma::hold(acc);
   __syncthreads();  // the decays in L are read, and the keys
-  finish(p, w, z, vectors, acc, row0, T, L);
+  finish<true>(p, w, z, vectors, acc, row0, T, L);
 }
 
 template <int KT>

@@ -1,7 +1,7 @@
 #include "kernels/cuda/hopper.cuh"
 
 // The backward sweep of chunk_reverse.cu on Hopper's warp-group products. With kMap it only follows
-// the gradient of the state through a segment, from zero at its end.
+// the gradient of the state through a segment, from zero at its end; the last one's is given.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -15,7 +15,7 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   }
   // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state,
   // which in split mode takes the place of that tile and of the one for its rest.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * row_bytes(KT);
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : kResult;
   static constexpr int kOut =
       kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
+  let_next_start();
   const Stretch stretch(p, segments);
   if (kMap && stretch.segment == 0) return;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
@@ -45,6 +46,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     wgmma::publish();
   }
   const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
+  wait_for_last();
 
   if (int(threadIdx.x) >= groups * 128) {
     few_registers<kSplit>();
@@ -61,12 +63,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       const int count = int(min(int64_t(kChunk), steps - first));
       const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
       pipeline.wait_free(n);
+      if (rank == 0)
+        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at, p.q.data);
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      fetch_tile<kChunk, kFetchers>(rank, stage + L::T, w.T + at * kChunk * kChunk);
-      if (kSplit)
-        fetch_tile<2 * kChunk, kFetchers>(rank, stage + L::T_rest,
-                                          w.T_rest + at * 2 * kChunk * kChunk);
       if (p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
@@ -77,12 +77,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                                                queries.rows);
         else
           fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
-        fetch_tile<kRows, kFetchers>(rank, stage + L::P, w.P + at * kRows * kChunk);
-        if (kSplit)
-          fetch_tile<kRows, kFetchers>(rank, stage + L::P_rest, w.P_rest + at * kRows * kChunk);
       }
-      fetch_vectors(stage + L::vectors(columns), w.vectors + at * kVectorCount * kChunk, rank,
-                    kFetchers);
       copy_commit();
       copy_wait<0>();
       wgmma::publish();
@@ -99,10 +94,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
   const float* const final = static_cast<const float*>(p.d_final_state);
   read_state(G,
-             kMap                                   ? nullptr
-             : stretch.segment < segments.count - 1 ? segments.between + (segment + 1) * matrix
-             : final                                ? final + head * matrix
-                                                    : nullptr,
+             stretch.segment < segments.count - 1
+                 ? (kMap ? nullptr : segments.between + (segment + 1) * matrix)
+             : final ? final + head * matrix
+                     : nullptr,
              p.K, p.V, v0 + g);
   for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) {
     const int turn = stretch.end - 1 - chunk;
@@ -143,14 +138,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
       wgmma::commit();
       if constexpr (!kMap) {
-        const int64_t to = (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K;
+        const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
         send_wait<0>();
         meet_group();
-        send_state(a, dstates + to, p.K, state_room);
+        send_state(a, dstates + to, p.V, state_room);
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.dstates_rest + to, p.K, state_room);
+        send_state(a_rest, w.dstates_rest + to, p.V, state_room);
         send_commit();
       }
       wgmma::wait<0>();
@@ -174,7 +169,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       if constexpr (!kMap) {
         send_wait<1>();
         __syncwarp();
-        send_state(a, dstates + (((slot0 + chunk) * p.H + h) * p.V + v0) * p.K, p.K, state_room);
+        send_state(a, dstates + ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64, p.V, state_room);
         send_commit();
       }
       wgmma::wait<1>();
@@ -221,14 +216,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       if constexpr (kSplit) put_columns<true>(Y, out + L::kResult);
       wgmma::publish();
       meet_group();
-      const int row = threadIdx.x % 128;
       send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
                     first * p.dv.step + v0 - own % 64,
-                p.dv.step, out, row, count);
+                p.dv.step, out, count);
       if constexpr (kSplit)
         send_rows(
             w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
-            p.V, out + L::kResult, row - 64, count);
+            p.V, out + L::kResult, count);
       send_commit();
     }
     wgmma::wait<0>();
@@ -246,13 +240,18 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
 void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
                  uint16_t* dstates, cudaStream_t stream) {
   const int64_t walks = p.S * p.H * segments.count;
-  const int columns = columns_of(p.V, walks * p.V / 128);
+  const int columns = columns_of(p.V, (kMap ? walks - p.S * p.H : walks) * p.V / 128);
   const int bytes = Layout<KT, kRows, kSplit>::all(columns);
   auto* kernel = hopper_back<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  kernel<<<dim3(unsigned(walks), unsigned(p.V / columns)), columns * 2 + kFetchers, bytes,
-           stream>>>(p, w, segments, dstates, columns);
-  check_launch("delta_product");
+  const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
+  const int threads = columns * 2 + kFetchers;
+  if (segments.count > 1 && !kMap) {
+    launch_next(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
+  } else {  // the first of its row
+    kernel<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns);
+    check_launch("delta_product");
+  }
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
@@ -260,7 +259,7 @@ void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segment
                 uint16_t* dstates, cudaStream_t stream) {
   if (segments.count > 1) {
     launch_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stream);
-    hopper_join(p, segments, static_cast<const float*>(p.d_final_state), false, stream);
+    hopper_join(p, segments, false, stream);
   }
   launch_back<KT, kRows, kSplit, kGate, false>(p, w, segments, dstates, stream);
 }

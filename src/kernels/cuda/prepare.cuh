@@ -170,7 +170,14 @@ __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const 
         i < z.queries.rows ? float(p.scale) * vectors[kBefore][z.queries.at(i)] : 0.f;
 }
 
+// T and P in memory: plain rows, or swizzled as the warp-group products read them (wgmma.cuh), so
+// that they come to the sweeps in one piece. Where piece `p` of eight values of row i lies.
+template <bool kSwizzled> __device__ __forceinline__ int place_in(int i, int p) {
+  return i * 8 + (kSwizzled ? (p ^ i) & 7 : p);
+}
+
 // Rows row0+g, row0+g+8 of q k^T become P. With a gate the decays lie in `decay`.
+template <bool kSwizzled>
 __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const ChunkWork& w,
                                         const Chunk& z, const float (&acc)[8][4], int row0,
                                         const Square& decay) {
@@ -189,8 +196,9 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
       if (p.log_gate && j <= last) x *= decay[last][j];
       if (p.log_gate && j + 1 <= last) y *= decay[last][j + 1];
       const uint32_t packed = pack(x, y);
-      *reinterpret_cast<uint32_t*>(P + r * kChunk + j) = packed;
-      if (w.split) *reinterpret_cast<uint32_t*>(P_rest + r * kChunk + j) = rest(x, y, packed);
+      const int to = place_in<kSwizzled>(r, t) * 8 + 2 * c;
+      *reinterpret_cast<uint32_t*>(P + to) = packed;
+      if (w.split) *reinterpret_cast<uint32_t*>(P_rest + to) = rest(x, y, packed);
     }
   }
 }
@@ -215,6 +223,7 @@ __device__ __forceinline__ void fill_L(const DeltaProductInputs& p, const float*
   }
 }
 
+template <bool kSwizzled>
 __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, const Square& T) {
   uint16_t* const to = w.T + z.index * kChunk * kChunk;
   uint16_t* const to_rest = w.T_rest + (w.split ? z.index * 2 * kChunk * kChunk : 0);
@@ -228,7 +237,8 @@ __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, cons
 #pragma unroll
     for (int u = 0; u < 4; ++u) split(x[2 * u], x[2 * u + 1], part[0][u], part[1][u], part[2][u]);
     const auto put = [&](uint16_t* matrix, const uint32_t(&from)[4]) {
-      reinterpret_cast<uint4*>(matrix)[piece] = make_uint4(from[0], from[1], from[2], from[3]);
+      reinterpret_cast<uint4*>(matrix)[place_in<kSwizzled>(i, piece % 8)] =
+          make_uint4(from[0], from[1], from[2], from[3]);
     };
     put(to, part[0]);
     if (!w.split) continue;
@@ -238,13 +248,14 @@ __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, cons
 }
 
 // The rest of a block's work, once the products are done with keys, queries and decays.
+template <bool kSwizzled>
 __device__ __forceinline__ void finish(const DeltaProductInputs& p, const ChunkWork& w,
                                        const Chunk& z, const float (&vectors)[kVectorCount][kChunk],
                                        const float (&acc)[8][4], int row0, Square& T, Square& L) {
   fill_L(p, vectors[kBeta], acc, row0, L);
   __syncthreads();
   w.split ? invert<3>(T, L) : invert<2>(T, L);
-  write_T(w, z, T);
+  write_T<kSwizzled>(w, z, T);
   for (int i = threadIdx.x; i < kVectorCount * kChunk; i += kThreads)
     w.vectors[z.index * kVectorCount * kChunk + i] = vectors[i / kChunk][i % kChunk];
 }

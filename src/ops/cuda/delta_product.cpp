@@ -126,8 +126,8 @@ struct Kept {
   static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
     const int64_t rows = p.q.data ? kernels::cuda::chunk_query_rows(p.N) : 0;
-    return heads * ((with_states ? parts * p.V * p.K : 0) + (split ? 3 : 1) * 64 * 64 +
-                    parts * rows * 64 + 2 * 5 * 64) +
+    return heads * ((with_states ? parts * kernels::cuda::state_size(p) : 0) +
+                    (split ? 3 : 1) * 64 * 64 + parts * rows * 64 + 2 * 5 * 64) +
            (with_states && split ? errors_size(p) : 0) + 2 * maps_size(p);
   }
   static int64_t errors_size(const kernels::DeltaProductInputs& p) {
@@ -144,9 +144,9 @@ struct Kept {
     auto* at = static_cast<uint16_t*>(all.data_ptr());
     const auto next = [&](int64_t size) { return std::exchange(at, at + heads * size); };
     work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
-    if (with_states) states = next(p.V * p.K);
+    if (with_states) states = next(kernels::cuda::state_size(p));
     if (with_states && split) {
-      work.states_rest = next(p.V * p.K);
+      work.states_rest = next(kernels::cuda::state_size(p));
       work.error_rest = std::exchange(at, at + errors_size(p));
     }
     work.T = next(64 * 64);
@@ -154,7 +154,7 @@ struct Kept {
     if (p.q.data) work.P = next(work.rows * 64);
     if (p.q.data && split) work.P_rest = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
-    segments.maps = reinterpret_cast<float*>(at), segments.keep = with_states;
+    segments.maps = reinterpret_cast<float*>(at);
   }
   // Room for the states between segments.
   Tensor between(const kernels::DeltaProductInputs& p) {
@@ -292,8 +292,9 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     Kept kept(p, states, true, split);
     if (!has_q) p.q.data = nullptr;
     const Tensor between = kept.between(p);
-    Tensor dstates =
-        at::empty({split ? 2 : 1, kernels::cuda::chunk_count(p), p.H, p.V, p.K}, k.options());
+    Tensor dstates = at::empty(
+        {split ? 2 : 1, kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p)},
+        k.options());
     const Tensor dv_rest = split ? at::empty_like(error) : none(k);
     auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
     if (split) {
