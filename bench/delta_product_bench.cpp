@@ -1,12 +1,12 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <random>
 
 #include "base/error.h"
+#include "bench/op_bench.h"
 #include "kernels/delta_product.h"
 #include "ops/delta_product.h"
 #include "ops/torch.h"
@@ -15,16 +15,18 @@
 
 // The delta product on the CPU. Every shape first agrees with the definition, outputs and all
 // gradients; a disagreement ends the run. `x_definition` is the ratio per token: the definition is
-// timed on 64 tokens, because on the full length its graph would not fit into memory.
+// timed on 64 tokens, because on the full length its graph would not fit into memory. Both are
+// counted in seconds of processor time, all threads together, so that whatever else the machine
+// does is no part of them; on one thread (OMP_NUM_THREADS=1) nothing waits for another either.
 // GFLOP/s count the state's multiply-adds, 4NKV + 2KV forward and 10NKV + 4KV backward per token
-// and head, and not the chunk products; gemm_1024 is what the machine reaches on one large product.
+// and head, and not the chunk products; gemm_1024 is what one large product reaches in the same
+// seconds.
 namespace lrnn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using op_bench::kDefinitionTokens;
+using op_bench::processor_seconds;
 using torch::Tensor;
-
-constexpr int64_t kDefinitionTokens = 64;
 
 struct Shape {
   int64_t B, T, H, K, V;
@@ -49,9 +51,9 @@ double definition_per_token(Case c, bool backward) {
   const auto in = make_inputs(c);
   double best = 1e30;
   for (int i = 0; i < 2; ++i) {
-    const auto begin = Clock::now();
+    const double begin = processor_seconds();
     step(in, backward, ops::delta_product_definition);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    best = std::min(best, processor_seconds() - begin);
   }
   return best / double(c.B * c.T);
 }
@@ -82,9 +84,9 @@ double flops_per_token(const Case& c, bool backward) {
 void run(benchmark::State& state, const Case& c, bool backward, double& definition) {
   const auto in = make_inputs(c);
   step(in, backward, ops::delta_product);  // the first touch of memory is the system's time
-  const auto begin = Clock::now();
+  const double begin = processor_seconds();
   for (auto _ : state) step(in, backward, ops::delta_product);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = processor_seconds() - begin;
   const double tokens = double(c.B * c.T), runs = double(state.iterations());
   const double per_token = seconds / runs / tokens;
   state.counters["ns/token"] = per_token * 1e9;
@@ -108,9 +110,9 @@ void add(const std::string& name, const Case& c, bool compare) {
 
 void gemm(benchmark::State& state) {
   const Tensor a = torch::rand({1024, 1024}), b = torch::rand({1024, 1024});
-  const auto begin = Clock::now();
+  const double begin = processor_seconds();
   for (auto _ : state) benchmark::DoNotOptimize(at::mm(a, b));
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = processor_seconds() - begin;
   state.counters["GFLOP/s"] = 2 * 1.073741824 * double(state.iterations()) / seconds;
 }
 
