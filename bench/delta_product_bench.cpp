@@ -1,10 +1,13 @@
 #include <benchmark/benchmark.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <random>
 
 #include "base/error.h"
+#include "bench/op_bench.h"
+#include "kernels/delta_product.h"
 #include "ops/delta_product.h"
 #include "ops/torch.h"
 #include "tests/ops/delta_product_cases.h"
@@ -12,16 +15,18 @@
 
 // The delta product on the CPU. Every shape first agrees with the definition, outputs and all
 // gradients; a disagreement ends the run. `x_definition` is the ratio per token: the definition is
-// timed on 64 tokens, because on the full length its graph would not fit into memory.
+// timed on 64 tokens, because on the full length its graph would not fit into memory. Both are
+// counted in seconds of processor time, all threads together, so that whatever else the machine
+// does is no part of them; on one thread (OMP_NUM_THREADS=1) nothing waits for another either.
 // GFLOP/s count the state's multiply-adds, 4NKV + 2KV forward and 10NKV + 4KV backward per token
-// and head, and not the chunk products; gemm_1024 is what the machine reaches on one large product.
+// and head, and not the chunk products; gemm_1024 is what one large product reaches in the same
+// seconds.
 namespace lrnn {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using op_bench::kDefinitionTokens;
+using op_bench::processor_seconds;
 using torch::Tensor;
-
-constexpr int64_t kDefinitionTokens = 64;
 
 struct Shape {
   int64_t B, T, H, K, V;
@@ -46,9 +51,9 @@ double definition_per_token(Case c, bool backward) {
   const auto in = make_inputs(c);
   double best = 1e30;
   for (int i = 0; i < 2; ++i) {
-    const auto begin = Clock::now();
+    const double begin = processor_seconds();
     step(in, backward, ops::delta_product_definition);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count());
+    best = std::min(best, processor_seconds() - begin);
   }
   return best / double(c.B * c.T);
 }
@@ -79,9 +84,9 @@ double flops_per_token(const Case& c, bool backward) {
 void run(benchmark::State& state, const Case& c, bool backward, double& definition) {
   const auto in = make_inputs(c);
   step(in, backward, ops::delta_product);  // the first touch of memory is the system's time
-  const auto begin = Clock::now();
+  const double begin = processor_seconds();
   for (auto _ : state) step(in, backward, ops::delta_product);
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = processor_seconds() - begin;
   const double tokens = double(c.B * c.T), runs = double(state.iterations());
   const double per_token = seconds / runs / tokens;
   state.counters["ns/token"] = per_token * 1e9;
@@ -105,11 +110,67 @@ void add(const std::string& name, const Case& c, bool compare) {
 
 void gemm(benchmark::State& state) {
   const Tensor a = torch::rand({1024, 1024}), b = torch::rand({1024, 1024});
-  const auto begin = Clock::now();
+  const double begin = processor_seconds();
   for (auto _ : state) benchmark::DoNotOptimize(at::mm(a, b));
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const double seconds = processor_seconds() - begin;
   state.counters["GFLOP/s"] = 2 * 1.073741824 * double(state.iterations()) / seconds;
 }
+
+// One step per pass over the state against two, forward on one thread in turns, medians of seconds
+// of this thread: what kernels/cpu/delta_product_forward.h chooses by. With `keep`, as training
+// runs it, the errors and states for backward are written too. chunk_gemm is the rate of a product
+// of 32 keys with the state, in the same turns: the most that chunks of 32 could work at.
+struct StepsPerPass {
+  Case c;
+  bool keep;
+
+  static double seconds() {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+  }
+  static double median(std::vector<double> x) {
+    std::sort(x.begin(), x.end());
+    return x[x.size() / 2];
+  }
+
+  void operator()(benchmark::State& state) const {
+    const auto in = make_inputs(c);
+    const int64_t segments = c.T / kernels::delta_product_segment(c.N);
+    const Tensor o = torch::zeros({c.B, c.T, c.H, c.V}), S = torch::zeros({c.B, c.H, c.K, c.V});
+    const Tensor error = torch::zeros({c.B, c.H, c.T, c.N, c.V});
+    const Tensor states = torch::zeros({c.B, c.H, segments, c.K, c.V});
+    const auto rows = [](const Tensor& x) {
+      const bool steps = x.dim() == 5;
+      return kernels::Rows{x.data_ptr(), x.stride(0), x.stride(1), steps ? x.stride(2) : 0,
+                           x.stride(-2)};
+    };
+    kernels::DeltaProductForward p;
+    p.B = p.S = c.B, p.T = c.T, p.N = c.N, p.H = c.H, p.K = c.K, p.V = c.V;
+    p.q = rows(in.q), p.k = rows(in.k), p.v = rows(in.v), p.o = rows(o);
+    p.beta = in.beta.data_ptr(), p.final_state = S.data_ptr();
+    if (keep) p.error = error.data_ptr(), p.states = states.data_ptr();
+    const Tensor keys = torch::rand({32, c.K}), one = torch::rand({c.K, c.V});
+    Tensor read = torch::empty({32, c.V});
+    const torch::NoGradGuard no_grad;
+    std::vector<double> times[3];
+    for (auto _ : state)
+      for (const int steps : {1, 2, 0}) {
+        const double begin = seconds();
+        p.steps = steps;
+        if (steps)
+          kernels::delta_product_forward(p, kernels::serial);
+        else
+          for (int i = 0; i < 1000; ++i) at::mm_out(read, keys, one);
+        times[steps].push_back(seconds() - begin);
+      }
+    const double t1 = median(times[1]), t2 = median(times[2]), tokens = double(c.B * c.T);
+    state.counters["ns/token"] = t2 / tokens * 1e9;
+    state.counters["GFLOP/s"] = flops_per_token(c, false) * tokens / t2 * 1e-9;
+    state.counters["chunk_gemm"] = 64e-6 * double(c.K * c.V) / median(times[0]);
+    state.counters["x_one_step"] = t1 / t2;
+  }
+};
 
 // One layer's last-token training step of the parity model: packed, without queries.
 Case parity(int sequences) {
@@ -135,6 +196,23 @@ void add_all() {
       agree(c);
       add(cat("delta_product/", s.B, "x", s.T, "x", s.H, "x", s.K, "x", s.V, "/N:", N), c, true);
     }
+  for (const Shape& s : {Shape{8, 512, 4, 32, 32}, {2, 2048, 8, 64, 64}, {1, 4096, 8, 128, 128}})
+    for (const int64_t N : {1, 2, 4})
+      for (const bool keep : {false, true}) {
+        const Case c{.B = s.B,
+                     .T = s.T,
+                     .N = N,
+                     .H = s.H,
+                     .K = s.K,
+                     .V = s.V,
+                     .state = false,
+                     .dtype = torch::kFloat32};
+        const char* const what = keep ? "/forward_to_train" : "/forward";
+        benchmark::RegisterBenchmark(cat("two_steps/", s.K, "x", s.V, "/N:", N, what).c_str(),
+                                     StepsPerPass{c, keep})
+            ->Unit(benchmark::kMillisecond)
+            ->Iterations(15);
+      }
   agree(parity(16));
   add("parity/256_packed", parity(256), false);
   const Case demo{

@@ -11,7 +11,7 @@ namespace lrnn::cli {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
-      {"demo", "train four small models and show why the eigenvalues matter", demo},
+      {"demo", "train five small models and show why the eigenvalues matter", demo},
       {"train", "train what a config describes, or go on with it", train},
       {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
       {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},

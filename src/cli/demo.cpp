@@ -106,10 +106,12 @@ Action demo(CLI::App& app) {
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
-      "Trains DeltaNet with eigenvalues in [0,1] and in [-1,1] on parity, and DeltaProduct with "
-      "one\n"
-      "and two reflections per token on addition modulo 3, then tests them far beyond the lengths\n"
-      "they were trained on. About a minute on two cores; writes DIR/demo.html.\n\n"
+      "Trains DeltaNet with eigenvalues in [0,1] and in [-1,1] on parity, with [0,1] also on "
+      "short\n"
+      "words, and DeltaProduct with one and two reflections per token on addition modulo 3, then\n"
+      "tests them far beyond the lengths they were trained on. About a minute on two cores; "
+      "writes\n"
+      "DIR/demo.html.\n\n"
       "Example:\n  lrnn demo --seed 3 --out runs/demo3");
   return [a] { return run_demo(*a); };
 }

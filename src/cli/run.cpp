@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/output.h"
 #include "cli/word_reader.h"
 #include "model/decoder.h"
 #include "ops/torch.h"
@@ -22,14 +23,38 @@ constexpr size_t kTokensAtOnce = 16384;
 
 struct RunArguments {
   std::string run;
-  bool every = false, step = false;
+  bool every = false, step = false, json = false;
+};
+
+// The answers to one word on one line: for people, or a JSON object for scripts.
+class Line {
+ public:
+  Line(bool every, bool json) : every_(every), json_(json) {}
+
+  void add(const std::string& answer) {
+    if (json_)
+      std::cout << (first_ ? opening() : ",") << Json(answer).dump();
+    else
+      std::cout << (first_ ? "" : " ") << answer;
+    first_ = false;
+  }
+  void end() {
+    if (json_) std::cout << (first_ ? opening() : "") << (every_ ? "]}" : "}");
+    std::cout << '\n';
+    first_ = true;
+  }
+
+ private:
+  const char* opening() const { return every_ ? "{\"answers\":[" : "{\"answer\":"; }
+
+  bool every_, json_, first_ = true;
 };
 
 // Short words go through the model together, long ones in pieces with the state carried along.
 class Answers {
  public:
-  Answers(experiments::Run& run, bool every)
-      : run_(run), every_(every), before_(run.task->before_word()) {}
+  Answers(experiments::Run& run, bool every, bool json)
+      : run_(run), every_(every), line_(every, json), before_(run.task->before_word()) {}
 
   void short_word(const std::vector<int64_t>& word) {
     words_.push_back(word);
@@ -57,14 +82,14 @@ class Answers {
     size_t at = 0;
     for (const auto& w : words_) {
       if (w.empty()) {
-        empty();
+        if (!every_) line_.add(run_.task->empty_answer());
       } else if (!every_) {
-        std::cout << word(got[at++]) << '\n';
+        line_.add(word(got[at++]));
       } else {
         at += before_.size();
-        for (size_t i = 0; i < w.size(); ++i) std::cout << (i ? " " : "") << word(got[at++]);
-        std::cout << '\n';
+        for (size_t i = 0; i < w.size(); ++i) line_.add(word(got[at++]));
       }
+      line_.end();
     }
     words_.clear();
     size_ = 0;
@@ -74,7 +99,6 @@ class Answers {
   void begin() {
     flush();
     state_.clear();
-    first_ = true;
     if (!before_.empty()) ask(torch::tensor(before_).unsqueeze(0), state_, {});
   }
   void piece(const std::vector<int64_t>& tokens) {
@@ -83,12 +107,12 @@ class Answers {
     context.last_only = !every_;
     const auto got = ask(torch::tensor(tokens).unsqueeze(0), state_, context);
     last_ = got.back();
-    for (size_t i = 0; every_ && i < got.size(); ++i, first_ = false)
-      std::cout << (first_ ? "" : " ") << word(got[i]);
+    if (every_)
+      for (const int64_t token : got) line_.add(word(token));
   }
   void end() {
-    if (!every_) std::cout << word(last_);
-    std::cout << '\n';
+    if (!every_) line_.add(word(last_));
+    line_.end();
     std::cout.flush();
   }
 
@@ -100,10 +124,6 @@ class Answers {
                             .contiguous();
     return {best.data_ptr<int64_t>(), best.data_ptr<int64_t>() + best.numel()};
   }
-  void empty() {
-    if (!every_) std::cout << run_.task->empty_answer();
-    std::cout << '\n';
-  }
   const std::string& word(int64_t token) {
     if (names_.empty())
       for (int64_t t = 0; t < run_.task->vocabulary(); ++t) names_.push_back(run_.task->word(t));
@@ -111,7 +131,8 @@ class Answers {
   }
 
   experiments::Run& run_;
-  bool every_, first_ = true;
+  bool every_;
+  Line line_;
   std::vector<int64_t> before_;
   std::vector<std::vector<int64_t>> words_;
   std::vector<std::string> names_;
@@ -157,8 +178,9 @@ class Steps {
   int64_t count_ = 0;
 };
 
-int run_steps(experiments::Run& run, bool every) {
+int run_steps(experiments::Run& run, bool every, bool json) {
   Steps steps(run);
+  Line line(every, json);
   WordReader in(*run.task);
   std::vector<int64_t> tokens;
   for (bool ended = false; in.read(tokens, kTokensAtOnce, ended);) {
@@ -168,11 +190,12 @@ int run_steps(experiments::Run& run, bool every) {
     for (bool more = true; more; more = !ended && in.read(tokens, kTokensAtOnce, ended))
       for (const int64_t token : tokens) {
         last = steps.answer(token);
-        if (every) std::cout << (any ? " " : "") << run.task->word(last);
+        if (every) line.add(run.task->word(last));
         any = true;
       }
-    if (!every) std::cout << (any ? run.task->word(last) : run.task->empty_answer());
-    std::cout << std::endl;
+    if (!every) line.add(any ? run.task->word(last) : run.task->empty_answer());
+    line.end();
+    std::cout.flush();
   }
   steps.report();
   return kDone;
@@ -195,9 +218,9 @@ int run_words(const RunArguments& a, const std::string& device) {
   const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;
   run.model->to(torch::Device(device));
-  if (a.step) return run_steps(run, a.every);
+  if (a.step) return run_steps(run, a.every, a.json);
   WordReader in(*run.task);
-  Answers answers(run, a.every);
+  Answers answers(run, a.every, a.json);
   std::vector<int64_t> tokens;
   for (bool ended = false; in.read(tokens, kTokensAtOnce, ended);) {
     if (ended) {
@@ -222,6 +245,7 @@ Action run_model(CLI::App& app) {
   app.add_flag("--every", a->every, "the answer after every symbol, not only after the last");
   app.add_flag("--step", a->step,
                "one symbol at a time, each answered before the next is read; says what one took");
+  app.add_flag("--json", a->json, "one JSON object per word: its answer, or answers with --every");
   const auto device = add_device(app);
   app.footer(
       "Reads one word per line: characters when every symbol is one, otherwise symbols separated "

@@ -7,9 +7,10 @@
 // The delta product on the CPU, forward and backward, free of torch. ops/delta_product.h says what
 // it computes; this header says how it is split up.
 //
-// Forward is a scan: one pass over the state per micro-step does the update, the read-out and the
-// product with the next key, so each state element is loaded and stored once for three
-// multiply-adds. The state is cut into column blocks that stay in the L1 cache.
+// Forward is a scan: one pass over the state per micro-step, or per two where that is faster, does
+// the update, the read-out and the products with the next keys, so each state element is loaded and
+// stored once for three multiply-adds or more. The state is cut into column blocks that stay in the
+// L1 cache.
 //
 // Backward runs the same scan in reverse for the gradient of the state, which also gives the
 // gradient of every written value; all other gradients are then matrix products over chunks of
@@ -34,6 +35,7 @@ struct DeltaProductForward : DeltaProductInputs {
   void* final_state = nullptr;  // wide [S,H,K,V]
   void* error = nullptr;        // wide [B,H,T,N,V], or null: what backward reads
   void* states = nullptr;       // wide [B,H,T / segment,K,V], or null
+  int steps = 0;  // per pass, 1 or 2; 0: the faster (tests and benchmarks ask for one)
 };
 
 struct DeltaProductBackward : DeltaProductInputs {

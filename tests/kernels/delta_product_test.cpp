@@ -177,7 +177,7 @@ struct Array {
   }
 };
 
-Results kernel(const Problem& p, Type type) {
+Results kernel(const Problem& p, Type type, int steps) {
   const auto [B, T, N, H, K, V, gated] = p.z;
   const Type wide = type == Type::kFloat64 ? type : Type::kFloat32;
   Results r(p);
@@ -198,7 +198,8 @@ Results kernel(const Problem& p, Type type) {
   in.beta = beta.bytes(), in.state = state.bytes();
   if (gated) in.log_gate = log_gate.bytes();
   DeltaProductForward f{
-      in, per_step(v, V), per_token(o, V), final_state.bytes(), error.bytes(), states.bytes()};
+      in,   per_step(v, V), per_token(o, V), final_state.bytes(), error.bytes(), states.bytes(),
+      steps};
   delta_product_forward(f, serial);
 
   Array dq(type, p.q.size()), dk(type, p.k.size()), dv(type, p.v.size());
@@ -231,8 +232,8 @@ void expect_close(const char* name, const Values& got, const Values& want, doubl
 }
 
 // Wide results never pass through bfloat16; rounding to its 8 bits costs at most 2^-8 of a value.
-void expect_loops(const Problem& p, const Results& want, Type type) {
-  const Results got = kernel(p, type);
+void expect_loops(const Problem& p, const Results& want, Type type, int steps) {
+  const Results got = kernel(p, type, steps);
   const double wide = type == Type::kFloat64 ? 1e-13 : 1e-5;
   const double narrow = type == Type::kBFloat16 ? 0x1p-8 : wide;
   expect_close("o", got.o, want.o, narrow);
@@ -256,10 +257,12 @@ TEST(DeltaProductKernel, EveryInstructionSetEqualsTheLoops) {
     for (const Isa isa : kIsas) {
       if (!has_isa(isa)) continue;
       force_isa(isa);
-      for (const Type type : {Type::kFloat64, Type::kFloat32, Type::kBFloat16}) {
-        SCOPED_TRACE(testing::Message() << name(isa) << " type " << int(type));
-        expect_loops(p, want, type);
-      }
+      for (const Type type : {Type::kFloat64, Type::kFloat32, Type::kBFloat16})
+        for (const int steps : {0, 1, 2}) {
+          SCOPED_TRACE(testing::Message()
+                       << name(isa) << " type " << int(type) << " steps " << steps);
+          expect_loops(p, want, type, steps);
+        }
     }
   }
   force_isa(best);

@@ -142,9 +142,10 @@ TEST(DeltaProductGolden, DeltaRuleInBothRanges) {
 }
 
 // S_5 in one layer: each token's permutation as at most four reflections of the vector (1..5). The
-// state must stay the running product, exactly, however long.
+// state must stay the running product, exactly, however long. With keys of width 5, and of 32,
+// which the kernel takes two at a time.
 TEST(DeltaProductGolden, PermutationsAreExactForAHundredThousandTokens) {
-  constexpr int64_t n = 5, N = 4, T = 100000;
+  constexpr int64_t n = 5, N = 4, T = 100000, wide = 32;
   Tensor k = torch::zeros({1, T, N, 1, n}), beta = torch::zeros({1, T, N, 1});
   Tensor want = torch::empty({T, n});
   auto at_k = k.accessor<float, 5>();
@@ -175,16 +176,24 @@ TEST(DeltaProductGolden, PermutationsAreExactForAHundredThousandTokens) {
     sizes[3] = n;
     return x.expand(sizes);
   };
-  const auto out = ops::delta_product(
-      {.q = torch::eye(n).view({1, 1, n, n}).expand({1, T, n, n}),
-       .k = heads(k),
-       .v = torch::zeros({1, T, N, n, 1}),
-       .beta = heads(beta),
-       .log_gate = {},
-       .state = torch::arange(1, n + 1, torch::kFloat32).view({1, 1, n, 1}).expand({1, n, n, 1}),
-       .scale = 1.0,
-       .cu_seqlens = {}});
-  EXPECT_TRUE(torch::equal(out.o.view({T, n}).round(), want));
+  for (const int64_t K : {n, wide}) {
+    const auto pad = [&](const Tensor& x, int64_t dim) {
+      std::vector<int64_t> sizes = x.sizes().vec();
+      sizes[dim] = K - n;
+      return torch::cat({x, torch::zeros(sizes)}, dim);
+    };
+    const Tensor S = torch::arange(1, n + 1, torch::kFloat32).view({1, 1, n, 1});
+    const auto out =
+        ops::delta_product({.q = pad(torch::eye(n), 1).view({1, 1, n, K}).expand({1, T, n, K}),
+                            .k = heads(pad(k, 4)),
+                            .v = torch::zeros({1, T, N, n, 1}),
+                            .beta = heads(beta),
+                            .log_gate = {},
+                            .state = pad(S, 2).expand({1, n, K, 1}),
+                            .scale = 1.0,
+                            .cu_seqlens = {}});
+    EXPECT_TRUE(torch::equal(out.o.view({T, n}).round(), want)) << K;
+  }
 }
 
 }  // namespace

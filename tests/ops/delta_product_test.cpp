@@ -50,6 +50,11 @@ const std::vector<Case> kCases = {
     {.B = 1, .T = 85, .N = 3, .H = 2, .K = 8, .V = 24, .gate = true},
     {.B = 1, .T = 23, .N = 2, .H = 2, .K = 4, .V = 20, .gate = true, .lengths = {5, 0, 17, 1}},
     {.B = 1, .T = 290, .N = 1, .H = 1, .K = 4, .V = 6, .lengths = {10, 260, 20}},
+    // Taken two steps at a time: tokens that end between the two, odd ends, several segments.
+    {.B = 1, .T = 129, .N = 3, .H = 2, .K = 32, .V = 20, .gate = true},
+    {.B = 1, .T = 35, .N = 1, .H = 1, .K = 67, .V = 33, .gate = true, .lengths = {1, 0, 17, 2, 15}},
+    {.B = 2, .T = 67, .N = 4, .H = 1, .K = 17, .V = 64},
+    {.B = 1, .T = 21, .N = 5, .H = 1, .K = 16, .V = 5, .gate = true, .q = false},
 };
 
 TEST(DeltaProduct, EqualsTheDefinitionInDouble) {
@@ -85,20 +90,26 @@ TEST(DeltaProduct, EqualsTheDefinitionOnBFloat16) {
 }
 
 TEST(DeltaProduct, ReflectionsAndExtremeGates) {
-  for (const double log_gate : {0.0, -std::numeric_limits<double>::infinity(), -200.0}) {
-    auto in = make_inputs({.T = 70, .N = 2, .K = 16, .V = 8, .gate = true});
-    in.beta.fill_(2);
-    in.log_gate.select(1, 20).fill_(log_gate);
-    in.log_gate.select(1, 21).fill_(log_gate);
-    in.log_gate.select(1, 66).fill_(log_gate);
-    SCOPED_TRACE(log_gate);
-    expect_definition(in, 1e-11);
-  }
+  for (const double log_gate : {0.0, -std::numeric_limits<double>::infinity(), -200.0})
+    for (const Case& c : {Case{.T = 70, .N = 2, .K = 16, .V = 8, .gate = true},
+                          Case{.B = 1, .T = 70, .N = 1, .H = 1, .K = 64, .V = 8, .gate = true}}) {
+      auto in = make_inputs(c);
+      in.beta.fill_(2);
+      in.log_gate.select(1, 20).fill_(log_gate);
+      in.log_gate.select(1, 21).fill_(log_gate);
+      in.log_gate.select(1, 66).fill_(log_gate);
+      SCOPED_TRACE(testing::Message() << c << " log_gate " << log_gate);
+      expect_definition(in, 1e-11);
+    }
 }
 
 TEST(DeltaProduct, AGateOfOneGivesTheBitsOfNoGate) {
-  for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
-    auto in = make_inputs({.T = 300, .N = 2, .K = 16, .V = 24, .gate = true, .dtype = dtype});
+  for (Case c : {Case{.T = 300, .N = 2, .K = 16, .V = 24, .gate = true, .dtype = torch::kFloat32},
+                 Case{.T = 300, .N = 2, .K = 16, .V = 24, .gate = true, .dtype = torch::kBFloat16},
+                 Case{.T = 65, .N = 1, .K = 64, .V = 24, .gate = true, .dtype = torch::kFloat32},
+                 Case{.T = 33, .N = 3, .K = 32, .V = 24, .gate = true, .dtype = torch::kFloat32}}) {
+    SCOPED_TRACE(testing::Message() << c);
+    auto in = make_inputs(c);
     in.log_gate.zero_();
     auto with = everything(in, ops::delta_product);
     in.log_gate = Tensor();
@@ -189,38 +200,59 @@ TEST(DeltaProduct, PackedSequencesEqualThoseSequencesAlone) {
   }
 }
 
+ops::DeltaProduct part(const ops::DeltaProduct& in, int64_t begin, int64_t end,
+                       const Tensor& state) {
+  return {.q = in.q.slice(1, begin, end),
+          .k = in.k.slice(1, begin, end),
+          .v = in.v.slice(1, begin, end),
+          .beta = in.beta.slice(1, begin, end),
+          .log_gate = in.log_gate.slice(1, begin, end),
+          .state = state,
+          .scale = {},
+          .cu_seqlens = {}};
+}
+
+// To the last bit, unless the cut parts two steps that are otherwise taken together.
 TEST(DeltaProduct, TwoHalvesEqualTheWhole) {
-  const auto in = make_inputs({.B = 2, .T = 100, .N = 3, .H = 2, .K = 16, .V = 8, .gate = true});
-  const auto part = [&](int64_t begin, int64_t end, const Tensor& state) {
-    return ops::DeltaProduct{.q = in.q.slice(1, begin, end),
-                             .k = in.k.slice(1, begin, end),
-                             .v = in.v.slice(1, begin, end),
-                             .beta = in.beta.slice(1, begin, end),
-                             .log_gate = in.log_gate.slice(1, begin, end),
-                             .state = state,
-                             .scale = {},
-                             .cu_seqlens = {}};
-  };
-  const auto whole = ops::delta_product(in);
-  for (const int64_t cut : {0, 1, 37, 99, 100}) {
-    const auto first = ops::delta_product(part(0, cut, in.state));
-    const auto second = ops::delta_product(part(cut, 100, first.state));
-    EXPECT_TRUE(torch::equal(torch::cat({first.o, second.o}, 1), whole.o)) << cut;
-    EXPECT_TRUE(torch::equal(second.state, whole.state)) << cut;
+  for (const Case& c : {Case{.B = 2, .T = 100, .N = 3, .H = 2, .K = 16, .V = 8, .gate = true},
+                        Case{.B = 2, .T = 100, .N = 2, .H = 2, .K = 32, .V = 8, .gate = true},
+                        Case{.B = 2, .T = 100, .N = 1, .H = 2, .K = 64, .V = 8, .gate = true}}) {
+    SCOPED_TRACE(testing::Message() << c);
+    const auto in = make_inputs(c);
+    const auto whole = ops::delta_product(in);
+    const bool parted = c.N * c.K >= 64 && c.N % 2 == 1;
+    const auto expect = [&](const Tensor& got, const Tensor& want, bool to_the_bit) {
+      EXPECT_CLOSE("", got, want);
+      EXPECT_TRUE(!to_the_bit || torch::equal(got, want));
+    };
+    for (const int64_t cut : {0, 1, 37, 98, 99, 100}) {
+      SCOPED_TRACE(cut);
+      const auto first = ops::delta_product(part(in, 0, cut, in.state));
+      const auto second = ops::delta_product(part(in, cut, 100, first.state));
+      const bool to_the_bit = !parted || cut % 2 == 0;
+      expect(torch::cat({first.o, second.o}, 1), whole.o, to_the_bit);
+      expect(second.state, whole.state, to_the_bit);
+    }
+    SCOPED_TRACE("token by token");
+    Tensor S = in.state;
+    for (int64_t t = 0; t < 100; ++t) S = ops::delta_product(part(in, t, t + 1, S)).state;
+    expect(S, whole.state, !parted);
   }
-  Tensor S = in.state;
-  for (int64_t t = 0; t < 100; ++t) S = ops::delta_product(part(t, t + 1, S)).state;
-  EXPECT_TRUE(torch::equal(S, whole.state)) << "token by token";
 }
 
 TEST(DeltaProduct, WithoutQueriesTheStateIsTheSame) {
-  const Case c{.T = 80, .N = 2, .K = 16, .V = 32, .gate = true, .dtype = torch::kFloat32};
-  auto in = make_inputs(c);
-  const auto with = ops::delta_product(in);
-  in.q = Tensor();
-  const auto without = ops::delta_product(in);
-  EXPECT_FALSE(without.o.defined());
-  EXPECT_TRUE(torch::equal(with.state, without.state));
+  for (const Case& c :
+       {Case{.T = 80, .N = 2, .K = 16, .V = 32, .gate = true, .dtype = torch::kFloat32},
+        Case{.T = 81, .N = 1, .K = 64, .V = 9, .gate = true, .dtype = torch::kFloat32},
+        Case{.T = 27, .N = 3, .K = 32, .V = 48, .gate = true, .dtype = torch::kFloat32}}) {
+    SCOPED_TRACE(testing::Message() << c);
+    auto in = make_inputs(c);
+    const auto with = ops::delta_product(in);
+    in.q = Tensor();
+    const auto without = ops::delta_product(in);
+    EXPECT_FALSE(without.o.defined());
+    EXPECT_TRUE(torch::equal(with.state, without.state));
+  }
 }
 
 TEST(DeltaProduct, GradientsAgreeWithFiniteDifferences) {

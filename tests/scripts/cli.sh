@@ -24,6 +24,7 @@ for words in "" demo reproduce train eval spectrum show check compile run verify
   lines=$(wc -l <"$work/out")
   [ "$lines" -le 40 ] || fail "help of '$words' has $lines lines"
   grep -q Example "$work/out" || fail "help of '$words' has no example"
+  [ -z "$words" ] || grep -q -- --json "$work/out" || fail "'$words' has no --json"
 done
 expect 0 "" "$lrnn" --version
 
@@ -41,6 +42,10 @@ expect 2 "cpu or cuda" "$lrnn" train configs/tiny.yaml --device tpu --out "$work
 expect 2 "neither a run nor a checkpoint" "$lrnn" eval "$work"
 expect 2 "nonsense" "$lrnn" tasks show nonsense
 expect 2 "" "$lrnn" tasks show parity --split test
+expect 2 "--jobs: 0x is not a number" "$lrnn" reproduce chomsky --jobs 0x
+expect 2 "--jobs: -1 is too small" "$lrnn" reproduce chomsky --jobs -1
+expect 2 "--count: few is not a number" "$lrnn" tasks show parity --count few
+expect 2 "--count: 1.5 is not a number that it takes" "$lrnn" tasks show parity --count 1.5
 [ ! -e "$work/never" ] || fail "a run that cannot start left a folder"
 sed 's/^  steps:/  stepps:/' configs/tiny.yaml >"$work/bad.yaml"
 line=$(grep -n stepps "$work/bad.yaml" | cut -d: -f1)
@@ -107,6 +112,22 @@ for every in "" --every; do
   printf "$words" | "$lrnn" run "$run" --step $every >"$work/steps" 2>"$work/err" || fail "run --step"
   cmp -s "$work/whole" "$work/steps" || fail "one symbol at a time the answers are others"
   grep -q "^12 symbols, .* microseconds each" "$work/err" || fail "run --step does not say what a symbol took"
+done
+
+for every in "" --every; do
+  for step in "" --step; do
+    printf "$words" | "$lrnn" run "$run" $every >"$work/plain"
+    printf "$words" | "$lrnn" run "$run" $every $step --json 2>/dev/null >"$work/out" || fail "run --json"
+    python3 - "$work/plain" "$work/out" <<'PY' || fail "run --json $every $step"
+import json, sys
+plain, objects = (open(name).read().split("\n") for name in sys.argv[1:])
+assert len(plain) == len(objects) == 5
+for line, text in zip(plain[:-1], objects[:-1]):
+    found = json.loads(text)
+    assert len(found) == 1
+    assert line == (found["answer"] if "answer" in found else " ".join(found["answers"])), text
+PY
+  done
 done
 
 # --- Ctrl-C saves, says how to go on, and ends with 130

@@ -14,7 +14,7 @@ template <class F> int64_t padded(int64_t n) {
 }
 template <class F> int64_t vectors(int64_t n) { return (n + kLanes<F> - 1) / kLanes<F>; }
 
-// Calls body with a column block's first vector and its width as a constant.
+// Calls body with a column block's first column and its width in vectors as a constant.
 template <class F, class Body> void for_each_block(int64_t V, Body body) {
   int64_t n = 0;
   const int64_t total = vectors<F>(V);
@@ -52,7 +52,7 @@ struct Bump {
   }
 };
 
-// Rows as F: in place where the type is already F, converted into one of two buffers otherwise.
+// Rows as F: in place where the type is already F, otherwise converted into one of four buffers.
 template <class F, class IO> struct Reader {
   F* buffer;
   int64_t n;
@@ -60,7 +60,7 @@ template <class F, class IO> struct Reader {
     if constexpr (std::is_same_v<F, IO>) {
       return row;
     } else {
-      F* const out = buffer + (which & 1) * padded<F>(n);
+      F* const out = buffer + (which & 3) * padded<F>(n);
       read_row(row, n, out);
       return out;
     }
@@ -93,6 +93,16 @@ template <class F, int NV, class IO>
   alignas(64) F row[NV * W];
   for (int i = 0; i < NV; ++i) store(row + i * W, in[i]);
   write_row(row, n, out);
+}
+
+// Of rows in place, whose padding nobody knows.
+template <class F> inline F dot_rows(const F* a, const F* b, int64_t n) {
+  Vec<F> sums{};
+  F rest = 0;
+  int64_t i = 0;
+  for (; i + kLanes<F> <= n; i += kLanes<F>) sums = fma<F>(load(a + i), load(b + i), sums);
+  for (; i < n; ++i) rest += a[i] * b[i];
+  return sum<F>(sums) + rest;
 }
 
 template <class F>

@@ -5,27 +5,51 @@
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/cpu/delta_product_units.h"
 
+// Forward of one head of one sequence, C = 1 or 2 micro-steps for one pass over the state. A pass
+// reads S for the next ones; the second of a pair adds by itself what the first will write:
+//
+//   e_0 = v_0 - a_0 S^T k_0                                     d_0 = beta_0 e_0
+//   e_1 = v_1 - a_1 (a_0 S^T k_1 + (k_1 . k_0) d_0)             d_1 = beta_1 e_1
+//   S  <- a_1 a_0 S + k_0 (a_1 d_0)^T + k_1 d_1^T
+//
+// with a the gate where a token begins and 1 elsewhere. A token that ends between the two (N is
+// odd) has its output from the state before them: o = a_0 S^T q + (q . k_0) d_0.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
+
+// Whether to take pairs. They do the same multiply-adds with half the loads and stores of the
+// state, which limit a large one; a small one waits for the products of keys instead, and 16
+// registers are too few. docs/design.md has the times.
+inline bool in_pairs(const DeltaProductForward& p, const Unit& u) {
+  if (p.steps) return p.steps == 2;
+  return kManyRegisters && p.K * p.N >= 64 && u.length * p.N > 1;
+}
 
 template <class F, class IO> struct ForwardUnit {
   const DeltaProductForward& p;
   const Unit& u;
-  F* S;           // [K, row]
-  F* key_buffer;  // two rows
-  F* query_buffer;
+  F* S;                          // [K, row]
+  F *key_buffer, *query_buffer;  // four rows each
   int64_t row;
 
-  F beta(int64_t t, int64_t j) const {
-    return static_cast<const F*>(p.beta)[((u.batch * p.T + u.begin + t) * p.N + j) * p.H + u.head];
+  struct Step {
+    int64_t t, j;  // token of the sequence, micro-step of the token
+  };
+  Step after(Step s) const { return s.j + 1 < p.N ? Step{s.t, s.j + 1} : Step{s.t + 1, 0}; }
+  bool ends_token(Step s) const { return p.q.data && s.j + 1 == p.N; }
+
+  F beta(Step s) const {
+    return static_cast<const F*>(
+        p.beta)[((u.batch * p.T + u.begin + s.t) * p.N + s.j) * p.H + u.head];
   }
-  F gate(int64_t t) const {
+  F gate(Step s) const {
+    if (!p.log_gate || s.j > 0) return 1;
     return std::exp(
-        static_cast<const F*>(p.log_gate)[(u.batch * p.T + u.begin + t) * p.H + u.head]);
+        static_cast<const F*>(p.log_gate)[(u.batch * p.T + u.begin + s.t) * p.H + u.head]);
   }
-  F* error(int64_t t, int64_t j) const {
+  F* error(Step s) const {
     return static_cast<F*>(p.error) +
-           (((u.batch * p.H + u.head) * p.T + u.begin + t) * p.N + j) * p.V;
+           (((u.batch * p.H + u.head) * p.T + u.begin + s.t) * p.N + s.j) * p.V;
   }
   F* kept_state(int64_t t) const {
     const int64_t segment = delta_product_segment(p.N), slots = p.T / segment;
@@ -33,67 +57,130 @@ template <class F, class IO> struct ForwardUnit {
     return static_cast<F*>(p.states) + ((u.batch * p.H + u.head) * slots + slot) * p.K * p.V;
   }
 
-  template <int NV>
-  void pass(F* block, bool gated, F a, const F* k, const Vec<F>* d, const F* next, Vec<F>* x,
-            const F* q, Vec<F>* o) const {
-    using Pass = void (*)(F*, int64_t, int64_t, F, const F*, const Vec<F>*, const F*, Vec<F>*,
-                          const F*, Vec<F>*);
-    static constexpr Pass passes[8] = {
-        forward_pass<F, NV, false, false, false>, forward_pass<F, NV, true, false, false>,
-        forward_pass<F, NV, false, true, false>,  forward_pass<F, NV, true, true, false>,
-        forward_pass<F, NV, false, false, true>,  forward_pass<F, NV, true, false, true>,
-        forward_pass<F, NV, false, true, true>,   forward_pass<F, NV, true, true, true>};
-    passes[int(gated) + 2 * int(next != nullptr) + 4 * int(q != nullptr)](block, row, p.K, a, k, d,
-                                                                          next, x, q, o);
+  // What step s and, at its first, its token need, for the columns [c, c + n). Always inlined: GCC
+  // takes a function that only prefetches for one without effect, and drops the call.
+  [[gnu::always_inline]] void prefetch(Step s, int64_t c, int64_t n) const {
+    if (s.t >= u.length) return;
+    prefetch_row(row_of<const IO>(p.k, u, s.t, s.j), p.K);
+    prefetch_row(row_of<const IO>(p.v, u, s.t, s.j) + c, n);
+    if (p.error) prefetch_to_write(error(s) + c, n);
+    if (!p.q.data || s.j > 0) return;
+    prefetch_row(row_of<const IO>(p.q, u, s.t, 0), p.K);
+    prefetch_to_write(row_of<IO>(p.o, u, s.t, 0) + c, n);
   }
 
-  // What token t needs, for the columns [c, c + n). Always inlined: GCC takes a function that only
-  // prefetches for one without effect, and drops the call.
-  [[gnu::always_inline]] void prefetch(int64_t t, int64_t c, int64_t n) const {
-    for (int64_t j = 0; j < p.N; ++j) {
-      prefetch_row(row_of<const IO>(p.k, u, t, j), p.K);
-      prefetch_row(row_of<const IO>(p.v, u, t, j) + c, n);
-      if (p.error) prefetch_to_write(error(t, j) + c, n);
-    }
-    if (!p.q.data) return;
-    prefetch_row(row_of<const IO>(p.q, u, t, 0), p.K);
-    prefetch_to_write(row_of<IO>(p.o, u, t, 0) + c, n);
+  template <int NV, int C>
+  void pass(F* block, bool gated, F a, const F* const* k, const Vec<F> (*d)[NV], int reads,
+            const F* const* read, Vec<F> (*x)[NV], const F* q, Vec<F>* o) const {
+    using Pass = void (*)(F*, int64_t, int64_t, F, const F* const*, const Vec<F>(*)[NV],
+                          const F* const*, Vec<F>(*)[NV], const F*, Vec<F>*);
+    constexpr int A = C, B = C == 2 ? 3 : 1;  // besides none, so many may be read
+    static constexpr Pass passes[12] = {
+        forward_pass<F, NV, C, 0, false, false>, forward_pass<F, NV, C, 0, true, false>,
+        forward_pass<F, NV, C, 0, false, true>,  forward_pass<F, NV, C, 0, true, true>,
+        forward_pass<F, NV, C, A, false, false>, forward_pass<F, NV, C, A, true, false>,
+        forward_pass<F, NV, C, A, false, true>,  forward_pass<F, NV, C, A, true, true>,
+        forward_pass<F, NV, C, B, false, false>, forward_pass<F, NV, C, B, true, false>,
+        forward_pass<F, NV, C, B, false, true>,  forward_pass<F, NV, C, B, true, true>};
+    const int which = reads == 0 ? 0 : reads == C ? 1 : 2;
+    passes[4 * which + int(gated) + 2 * int(q != nullptr)](block, row, p.K, a, k, d, read, x, q, o);
   }
 
-  template <int NV> void block(int64_t c) const {
-    const int64_t steps = u.length * p.N, segment = delta_product_segment(p.N);
-    const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
+  template <int NV> void write_output(int64_t t, int64_t c, int64_t n, Vec<F> (&o)[NV]) const {
+    for (int i = 0; i < NV; ++i) o[i] *= F(p.scale);
+    store_block<F, NV>(o, n, row_of<IO>(p.o, u, t, 0) + c);
+  }
+
+  // A group of steps and the rows they read of the state before them.
+  template <int C> struct Group {
+    Step step[C];
+    int steps, reads;               // 0 when the sequence has ended
+    const F* read[C == 1 ? 1 : 3];  // keys, then the query of a token that ends between them
+  };
+
+  template <int C> void group(Step s, Group<C>& g) const {
     const Reader<F, IO> key{key_buffer, p.K}, query{query_buffer, p.K};
-    const auto key_at = [&](int64_t m) {
-      return m < steps ? key(row_of<const IO>(p.k, u, m / p.N, m % p.N), m) : nullptr;
-    };
-    Vec<F> x[NV], e[NV], d[NV], o[NV];
-    const F* k = key_at(0);
-    read_pass<F, NV>(S + c, row, p.K, k, x);
-    for (int64_t t = 0, m = 0; t < u.length; ++t) {
-      const F a = p.log_gate ? gate(t) : F(1);
-      if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
-      for (int64_t j = 0; j < p.N; ++j, ++m) {
-        const bool gated = p.log_gate && j == 0, last = j == p.N - 1;
-        load_block<F, NV>(row_of<const IO>(p.v, u, t, j) + c, n, e);
-        const F b = beta(t, j);
-        for (int i = 0; i < NV; ++i) {
-          if (gated) x[i] *= a;
-          e[i] -= x[i];
-          d[i] = b * e[i];
-        }
-        if (p.error) store_block<F, NV>(e, n, error(t, j) + c);
-        const F* const next = key_at(m + 1);
-        const F* const q = p.q.data && last ? query(row_of<const IO>(p.q, u, t, 0), 0) : nullptr;
-        pass<NV>(S + c, gated, a, k, d, next, x, q, o);
-        if (q) {
-          for (int i = 0; i < NV; ++i) o[i] *= F(p.scale);
-          store_block<F, NV>(o, n, row_of<IO>(p.o, u, t, 0) + c);
-        }
-        k = next;
+    for (g.steps = 0; g.steps < C && s.t < u.length; s = after(s)) {
+      g.step[g.steps] = s;
+      g.read[g.steps++] = key(row_of<const IO>(p.k, u, s.t, s.j), s.t * p.N + s.j);
+    }
+    g.reads = g.steps;
+    if constexpr (C == 2) {
+      if (g.steps == 1) g.read[1] = g.read[0], g.reads = 2;
+      if (g.steps == 2 && ends_token(g.step[0])) {
+        g.read[2] = query(row_of<const IO>(p.q, u, g.step[0].t, 0), g.step[0].t);
+        g.reads = 3;
       }
-      if (p.states && (t + 1) % segment == 0 && t + 1 < u.length)
-        copy_matrix(S + c, row, p.K, n, kept_state(t + 1) + c, p.V);
+    }
+  }
+
+  // What step s writes: e = v - x and d = beta e.
+  template <int NV>
+  [[gnu::always_inline]] void write(Step s, int64_t c, int64_t n, const Vec<F>* x,
+                                    Vec<F>* d) const {
+    Vec<F> e[NV];
+    load_block<F, NV>(row_of<const IO>(p.v, u, s.t, s.j) + c, n, e);
+    const F b = beta(s);
+    for (int i = 0; i < NV; ++i) {
+      e[i] -= x[i];
+      d[i] = b * e[i];
+    }
+    if (p.error) store_block<F, NV>(e, n, error(s) + c);
+  }
+
+  // The columns [c, c + NV vectors).
+  template <int NV, int C> void block(int64_t c) const {
+    const int64_t segment = delta_product_segment(p.N);
+    const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
+    const Reader<F, IO> query{query_buffer, p.K};
+    constexpr int R = C == 1 ? 1 : 3;
+    Vec<F> x[R][NV], d[C][NV], o[NV];
+    Group<C> g[2];
+    int now = 0;
+    group<C>({0, 0}, g[now]);
+    if (g[now].reads == R)
+      read_pass<F, NV, C, R>(S + c, row, p.K, g[now].read, x);
+    else
+      read_pass<F, NV, C, C>(S + c, row, p.K, g[now].read, x);
+    for (; g[now].steps > 0; now = 1 - now) {
+      Group<C>&at = g[now], &next = g[1 - now];
+      Step last = at.step[0];
+      F a = gate(last);
+      bool gated = p.log_gate && last.j == 0;
+      prefetch({last.t + kPrefetchTokens, last.j}, c, n);
+      if (gated)
+        for (int r = 0; r < at.reads; ++r)
+          for (int i = 0; i < NV; ++i) x[r][i] *= a;
+      write<NV>(last, c, n, x[0], d[0]);
+      if constexpr (C == 2) {
+        if (at.reads == 3) {
+          const Vec<F> along = splat<F>(dot_rows(at.read[2], at.read[0], p.K));
+          for (int i = 0; i < NV; ++i) o[i] = fma<F>(along, d[0][i], x[2][i]);
+          write_output<NV>(last.t, c, n, o);
+        }
+        if (at.steps == 2) {
+          last = at.step[1];
+          prefetch({last.t + kPrefetchTokens, last.j}, c, n);
+          const Vec<F> along = splat<F>(dot_rows(at.read[1], at.read[0], p.K));
+          for (int i = 0; i < NV; ++i) x[1][i] = fma<F>(along, d[0][i], x[1][i]);
+          if (p.log_gate && last.j == 0) {
+            const F a1 = gate(last);
+            for (int i = 0; i < NV; ++i) x[1][i] *= a1, d[0][i] *= a1;
+            a *= a1, gated = true;
+          }
+          write<NV>(last, c, n, x[1], d[1]);
+        }
+      }
+      group<C>(after(last), next);
+      const F* const q =
+          ends_token(last) ? query(row_of<const IO>(p.q, u, last.t, 0), last.t) : nullptr;
+      if (at.steps == C)
+        pass<NV, C>(S + c, gated, a, at.read, d, next.reads, next.read, x, q, o);
+      else
+        pass<NV, 1>(S + c, gated, a, at.read, d, 0, next.read, x, q, o);
+      if (q) write_output<NV>(last.t, c, n, o);
+      if (p.states && last.j + 1 == p.N && (last.t + 1) % segment == 0 && last.t + 1 < u.length)
+        copy_matrix(S + c, row, p.K, n, kept_state(last.t + 1) + c, p.V);
     }
   }
 };
@@ -101,7 +188,7 @@ template <class F, class IO> struct ForwardUnit {
 template <class F, class IO>
 ForwardUnit<F, IO> lay_out(const DeltaProductForward& p, const Unit& u, Bump& bump) {
   const int64_t row = padded<F>(p.V), key = padded<F>(p.K);
-  return {p, u, bump.take<F>(p.K * row), bump.take<F>(2 * key), bump.take<F>(2 * key), row};
+  return {p, u, bump.take<F>(p.K * row), bump.take<F>(4 * key), bump.take<F>(4 * key), row};
 }
 
 template <class F, class IO> void forward_unit(const DeltaProductForward& p, const Unit& u) {
@@ -114,7 +201,9 @@ template <class F, class IO> void forward_unit(const DeltaProductForward& p, con
   std::memset(unit.S, 0, size_t(p.K * unit.row) * sizeof(F));
   if (p.state) copy_matrix(static_cast<const F*>(p.state) + at, p.V, p.K, p.V, unit.S, unit.row);
   if (u.length > 0)
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { unit.template block<nv()>(c); });
+    for_each_block<F>(p.V, [&](int64_t c, auto nv) {
+      in_pairs(p, u) ? unit.template block<nv(), 2>(c) : unit.template block<nv(), 1>(c);
+    });
   copy_matrix(unit.S, unit.row, p.K, p.V, static_cast<F*>(p.final_state) + at, p.V);
 }
 

@@ -9,38 +9,45 @@ namespace {
 template <int NV> constexpr int kSums = NV >= 4 ? 1 : NV == 2 ? 2 : 4;
 
 template <class F, int NV, int U>
-[[gnu::always_inline]] inline void gather(Vec<F> (&sums)[U][NV], Vec<F> (&out)[NV]) {
+[[gnu::always_inline]] inline void gather(Vec<F> (&sums)[U][NV], Vec<F>* out) {
   for (int n = 0; n < NV; ++n) {
     out[n] = sums[0][n];
     for (int u = 1; u < U; ++u) out[n] += sums[u][n];
   }
 }
 
-// S <- gate S + k d^T ; p = S^T next ; o = S^T q.
-template <class F, int NV, bool kGate, bool kNext, bool kQ>
-[[gnu::noinline]] void forward_pass(F* S, int64_t row, int64_t K, F gate, const F* k,
-                                    const Vec<F>* d_in, const F* next, Vec<F>* p_out, const F* q,
-                                    Vec<F>* o_out) {
-  constexpr int W = kLanes<F>, U = kSums<NV>;
-  Vec<F> d[NV], p[U][NV] = {}, o[U][NV] = {};
-  for (int n = 0; n < NV; ++n) d[n] = d_in[n];
+// S <- gate S + sum_c k_c d_c^T over C keys ; p_r = S^T read_r for R rows ; o = S^T q.
+template <class F, int NV, int C, int R, bool kGate, bool kQ>
+[[gnu::noinline]] void forward_pass(F* S, int64_t row, int64_t K, F gate, const F* const* keys,
+                                    const Vec<F> (*d_in)[NV], const F* const* reads,
+                                    Vec<F> (*p_out)[NV], const F* q, Vec<F>* o_out) {
+  constexpr int W = kLanes<F>, U = kSums<NV * C>;
+  Vec<F> d[C][NV], p[R + 1][U][NV];  // the last of p are for o
+  const F *k[C], *read[R + 1];
+  for (int c = 0; c < C; ++c) {
+    k[c] = keys[c];
+    for (int n = 0; n < NV; ++n) d[c][n] = d_in[c][n];
+  }
+  for (int r = 0; r < R; ++r) read[r] = reads[r];
+  read[R] = q;
+  for (int r = 0; r <= R; ++r)
+    for (int u = 0; u < U; ++u)
+      for (int n = 0; n < NV; ++n) p[r][u][n] = Vec<F>{};
   // All loads of a row come before its stores, which the compiler cannot tell apart.
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
     F* const at = S + i * row;
     Vec<F> s[NV];
-    const Vec<F> write = splat<F>(k[i]);
     for (int n = 0; n < NV; ++n) {
       s[n] = load(at + n * W);
       if constexpr (kGate) s[n] *= gate;
-      s[n] = fma<F>(write, d[n], s[n]);
     }
-    if constexpr (kNext) {
-      const Vec<F> read = splat<F>(next[i]);
-      for (int n = 0; n < NV; ++n) p[u][n] = fma<F>(read, s[n], p[u][n]);
+    for (int c = 0; c < C; ++c) {
+      const Vec<F> write = splat<F>(k[c][i]);
+      for (int n = 0; n < NV; ++n) s[n] = fma<F>(write, d[c][n], s[n]);
     }
-    if constexpr (kQ) {
-      const Vec<F> read = splat<F>(q[i]);
-      for (int n = 0; n < NV; ++n) o[u][n] = fma<F>(read, s[n], o[u][n]);
+    for (int r = 0; r < R + int(kQ); ++r) {
+      const Vec<F> x = splat<F>(read[r][i]);
+      for (int n = 0; n < NV; ++n) p[r][u][n] = fma<F>(x, s[n], p[r][u][n]);
     }
     for (int n = 0; n < NV; ++n) store(at + n * W, s[n]);
   };
@@ -48,32 +55,29 @@ template <class F, int NV, bool kGate, bool kNext, bool kQ>
   for (; i + U <= K; i += U)
     for (int u = 0; u < U; ++u) one(i + u, u);
   for (; i < K; ++i) one(i, 0);
-  Vec<F> total[NV];
-  if constexpr (kNext) {
-    gather<F, NV, U>(p, total);
-    for (int n = 0; n < NV; ++n) p_out[n] = total[n];
-  }
-  if constexpr (kQ) {
-    gather<F, NV, U>(o, total);
-    for (int n = 0; n < NV; ++n) o_out[n] = total[n];
-  }
+  for (int r = 0; r < R; ++r) gather<F, NV, U>(p[r], p_out[r]);
+  if constexpr (kQ) gather<F, NV, U>(p[R], o_out);
 }
 
-// p = S^T k, summed in the order of forward_pass: a sequence cut in two gives the same bits.
-template <class F, int NV>
-void read_pass(const F* S, int64_t row, int64_t K, const F* k, Vec<F>* p_out) {
-  constexpr int W = kLanes<F>, U = kSums<NV>;
-  Vec<F> p[U][NV] = {}, total[NV];
+// p_r = S^T read_r, summed in the order of forward_pass: a sequence cut between two groups gives
+// the same bits.
+template <class F, int NV, int C, int R>
+void read_pass(const F* S, int64_t row, int64_t K, const F* const* reads, Vec<F> (*p_out)[NV]) {
+  constexpr int W = kLanes<F>, U = kSums<NV * C>;
+  Vec<F> p[R][U][NV];
+  for (int r = 0; r < R; ++r)
+    for (int u = 0; u < U; ++u)
+      for (int n = 0; n < NV; ++n) p[r][u][n] = Vec<F>{};
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
-    for (int n = 0; n < NV; ++n)
-      p[u][n] = fma<F>(splat<F>(k[i]), load(S + i * row + n * W), p[u][n]);
+    for (int r = 0; r < R; ++r)
+      for (int n = 0; n < NV; ++n)
+        p[r][u][n] = fma<F>(splat<F>(reads[r][i]), load(S + i * row + n * W), p[r][u][n]);
   };
   int64_t i = 0;
   for (; i + U <= K; i += U)
     for (int u = 0; u < U; ++u) one(i + u, u);
   for (; i < K; ++i) one(i, 0);
-  gather<F, NV, U>(p, total);
-  for (int n = 0; n < NV; ++n) p_out[n] = total[n];
+  for (int r = 0; r < R; ++r) gather<F, NV, U>(p[r], p_out[r]);
 }
 
 // G <- gate (G - k d^T) + q do^T ; p = G^T next. kUpdate: the first term's product; kQ: the second.

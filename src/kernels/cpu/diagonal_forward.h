@@ -72,15 +72,15 @@ void read_decay(const F* log_decay, int64_t K, bool negative, F* a, F* slopes = 
 template <class F, class IO> struct DiagonalForwardUnit {
   const DiagonalForward& p;
   const Unit& u;
-  F *S, *a, *b, *k_buffer, *q_buffer, *kk_buffer;  // [K,row], then rows; two for each buffer
+  F *S, *a, *b, *k_buffer, *q_buffer, *kk_buffer;  // [K,row], then rows; four for each buffer
   int64_t row;
 
   DiagonalForwardUnit(const DiagonalForward& p_, const Unit& u_, Bump& bump) : p(p_), u(u_) {
     row = padded<F>(p.V);
     const int64_t key = padded<F>(p.K);
     S = bump.take<F>(p.K * row), a = bump.take<F>(key), b = bump.take<F>(key);
-    k_buffer = bump.take<F>(2 * key), q_buffer = bump.take<F>(2 * key);
-    kk_buffer = bump.take<F>(2 * key);
+    k_buffer = bump.take<F>(4 * key), q_buffer = bump.take<F>(4 * key);
+    kk_buffer = bump.take<F>(4 * key);
   }
 
   F* kept_state(int64_t t) const {
@@ -124,7 +124,7 @@ template <class F, class IO> struct DiagonalForwardUnit {
     };
     Vec<F> v[NV], read[NV] = {}, o[NV];
     const F* kk = kk_at(0);
-    if (kk) read_pass<F, NV>(S + c, row, p.K, kk, read);
+    if (kk) read_pass<F, NV, 1, 1>(S + c, row, p.K, &kk, &read);
     for (int64_t t = 0; t < u.length; ++t) {
       if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
       read_decay(row_of<const F>(p.log_decay, u, t, 0), p.K, p.negative, a);

@@ -47,10 +47,17 @@ template <class F> [[gnu::always_inline]] inline Vec<F> fma(Vec<F> a, Vec<F> b, 
 #endif
 }
 template <class F> [[gnu::always_inline]] inline Vec<F> splat(F x) { return x - Vec<F>{}; }
-template <class F> [[gnu::always_inline]] inline F sum(Vec<F> x) {
-  F total = 0;
-  for (int i = 0; i < kLanes<F>; ++i) total += x[i];
-  return total;
+// The sum of the lanes, halves upon halves.
+template <class F, int n = kLanes<F>, class V> [[gnu::always_inline]] inline F sum(V x) {
+  if constexpr (n == 2) {
+    return x[0] + x[1];
+  } else {
+    return [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+      return sum<F, n / 2>(__builtin_shufflevector(x, x, I...) +
+                           __builtin_shufflevector(x, x, (I + n / 2)...));
+    }
+    (std::make_integer_sequence<int, n / 2>());
+  }
 }
 
 template <class F, int... I>
