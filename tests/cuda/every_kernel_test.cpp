@@ -283,8 +283,8 @@ TEST_F(EveryKernelOnGpu, RowsAndTables) {
 TEST_F(EveryKernelOnGpu, AnUpdateOfTheTrainer) {
   for (const char* precision : {"float32", "bfloat16"}) {
     Small small({std::string("train.precision=") + precision, "train.clip=1.0"});
-    small.model->to(torch::kCUDA);
     const auto stream = ops::gpu()->own_stream();
+    small.model->to(torch::kCUDA);
     training::GpuTrainer trainer(*small.model, *small.task, small.config.train, 1, false);
     for (int64_t step = 0; step < 2; ++step) {
       const auto update = trainer.update(step, step);

@@ -40,8 +40,9 @@ Trained train(
     int64_t steps, const std::vector<std::string>& overrides, bool record, int64_t stop_at = -1,
     const std::function<void()>& before_the_end = [] {}) {
   Small small(overrides);
-  small.model->to(torch::kCUDA);
+  // First the stream: memory of another one would be lent again while this one still reads from it.
   const auto stream = ops::gpu()->own_stream();
+  small.model->to(torch::kCUDA);
   Trained out;
   auto trainer =
       std::make_unique<GpuTrainer>(*small.model, *small.task, small.config.train, 1, record);
@@ -172,8 +173,8 @@ TEST_F(GpuTraining, ARecordedEvaluationIsTheOneKernelByKernel) {
       if (std::string(precision) == "bfloat16" && overrides == kModels.back()) continue;
       SCOPED_TRACE(cat(overrides[0], " ", precision));
       Small small(overrides);
-      small.model->to(torch::kCUDA);
       const auto stream = ops::gpu()->own_stream();
+      small.model->to(torch::kCUDA);
       Evaluator recorded(*small.model, *small.task), plain(*small.model, *small.task, false);
       const EvaluateOptions how{.seed = 5, .samples = 160, .batch = 4, .precision = precision};
       for (int round = 0; round < 2; ++round) {
@@ -194,8 +195,8 @@ TEST_F(GpuTraining, DecodingIsAForwardOfOneTokenAtATime) {
   for (const auto& overrides : kModels) {
     SCOPED_TRACE(overrides[0]);
     Small small(overrides);
-    small.model->to(torch::kCUDA);
     const auto stream = ops::gpu()->own_stream();
+    small.model->to(torch::kCUDA);
     model::Decoder recorded(*small.model, 3), plain(*small.model, 3, false);
     torch::manual_seed(1);
     const Tensor words = torch::randint(small.task->vocabulary(), {3, 20}, torch::kInt64);
@@ -243,8 +244,8 @@ TEST_F(GpuTraining, Bfloat16IsNearFloat32) {
 TEST_F(GpuTraining, WhatIsNotFiniteChangesNothingAndIsNamed) {
   for (const char* how : {"stop", "skip"}) {
     Small small({cat("train.nonfinite=", how)});
-    small.model->to(torch::kCUDA);
     const auto stream = ops::gpu()->own_stream();
+    small.model->to(torch::kCUDA);
     GpuTrainer trainer(*small.model, *small.task, small.config.train, 1);
     trainer.update(0, 0);
     torch::NoGradGuard no_grad;
