@@ -1,6 +1,7 @@
 #include "training/adamw.h"
 
 #include <ATen/Parallel.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,13 @@ using torch::Tensor;
 
 constexpr int64_t kAlign = 16;    // floats in a cache line: every parameter starts on one
 constexpr int64_t kPiece = 8192;  // floats
+
+// The memory of x is about to be given back. On a GPU this stream may still have to read it, and if
+// x was made on another one, nobody there would know.
+void keep_until_read(const Tensor& x) {
+  if (x.is_cuda())
+    x.record_stream(c10::impl::VirtualGuardImpl(x.device().type()).getStream(x.device()));
+}
 
 }  // namespace
 
@@ -48,6 +56,7 @@ void AdamW::seat(torch::nn::Module& module) {
       return flat.narrow(0, slot.begin, slot.size).view(slot.parameter.sizes());
     };
     view(values_).copy_(slot.parameter);
+    keep_until_read(slot.parameter);
     slot.parameter.set_data(view(values_));
     slot.grad = view(grads_);
     slot.parameter.mutable_grad() = slot.grad;
