@@ -160,7 +160,8 @@ Action reproduce(CLI::App& app) {
   app.add_option("SUITE", a->suite, "chomsky, groups, …: see --list");
   app.add_option("KEYS", a->plan.keys, "key=value pairs for every run (marked in the results)");
   app.add_flag("--list", a->list, "show the cells, their runs and which are done; run nothing");
-  app.add_option("--only", a->only, "tasks, models and ranges, such as parity,mamba,[-1,1]")->type_name("WORDS");
+  app.add_option("--only", a->only, "tasks, models and ranges, such as parity,mamba,[-1,1]")
+      ->type_name("WORDS");
   app.add_option("--seeds", a->plan.seeds, "runs per cell (default: 3)")->type_name("N");
   app.add_option("--scale", a->plan.scale, "shorten to this part of the steps (marked)")
       ->type_name("X");
