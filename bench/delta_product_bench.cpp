@@ -195,24 +195,14 @@ void add_all() {
                    .dtype = torch::kFloat32};
       agree(c);
       add(cat("delta_product/", s.B, "x", s.T, "x", s.H, "x", s.K, "x", s.V, "/N:", N), c, true);
-    }
-  for (const Shape& s : {Shape{8, 512, 4, 32, 32}, {2, 2048, 8, 64, 64}, {1, 4096, 8, 128, 128}})
-    for (const int64_t N : {1, 2, 4})
-      for (const bool keep : {false, true}) {
-        const Case c{.B = s.B,
-                     .T = s.T,
-                     .N = N,
-                     .H = s.H,
-                     .K = s.K,
-                     .V = s.V,
-                     .state = false,
-                     .dtype = torch::kFloat32};
-        const char* const what = keep ? "/forward_to_train" : "/forward";
-        benchmark::RegisterBenchmark(cat("two_steps/", s.K, "x", s.V, "/N:", N, what).c_str(),
-                                     StepsPerPass{c, keep})
+      for (const bool keep : {false, true})
+        benchmark::RegisterBenchmark(
+            cat("two_steps/", s.K, "x", s.V, "/N:", N, keep ? "/forward_to_train" : "/forward")
+                .c_str(),
+            StepsPerPass{c, keep})
             ->Unit(benchmark::kMillisecond)
             ->Iterations(15);
-      }
+    }
   agree(parity(16));
   add("parity/256_packed", parity(256), false);
   const Case demo{

@@ -25,8 +25,8 @@ done
   "it comes with the CUDA toolkit (package cuda-sanitizer): put it into PATH, or name the toolkit in CUDA_HOME"
 [ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where nvcc is installed"
 
-# racecheck takes minutes for sweeps in segments, so those are left to memcheck; a small problem in segments
-# was clean under it (docs/gpu.md).
+# Sweeps in segments did not end under racecheck within half a minute, so they are left to memcheck; a small
+# problem in segments was clean under it (docs/gpu.md).
 tests_for() {
   case $1 in
     racecheck) echo 'EveryKernelOnGpu.*-*InSegments' ;;
