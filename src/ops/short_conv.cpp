@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 
+#include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/short_conv_cpu.h"
 
@@ -37,13 +38,10 @@ struct ShortConvBackward final : torch::autograd::Node {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined() && !grad[1].defined()) return variable_list(4);
     const Tensor in = x.unpack();
-    const auto optional = [](const Tensor& t) {
-      return t.defined() ? OptionalTensor(t) : std::nullopt;
-    };
     const Tensor dy = grad[0].defined() ? grad[0] : at::zeros_like(in);
     auto [dx, dweight, dbias, dstate] = backward_call([&] {
-      return op.call(dy, optional(grad[1]), in, weight.unpack(), optional(bias.unpack()),
-                     optional(state.unpack()), silu, optional(cu_seqlens.unpack()));
+      return op.call(dy, maybe(grad[1]), in, weight.unpack(), maybe(bias.unpack()),
+                     maybe(state.unpack()), silu, maybe(cu_seqlens.unpack()));
     });
     return {dx, dweight, dbias, dstate};
   }
@@ -136,12 +134,9 @@ c10::SymInt check_short_conv(const Tensor& x, const Tensor& weight, const Option
 }
 
 ShortConvResult short_conv(const ShortConv& in) {
-  const auto optional = [](const Tensor& t) {
-    return t.defined() ? OptionalTensor(t) : std::nullopt;
-  };
   check(in.x.defined() && in.weight.defined(), "[short_conv] x and weight must be given");
-  auto [y, state] = short_conv_op().call(in.x, in.weight, optional(in.bias), optional(in.state),
-                                         in.silu, optional(in.cu_seqlens));
+  auto [y, state] = short_conv_op().call(in.x, in.weight, maybe(in.bias), maybe(in.state), in.silu,
+                                         maybe(in.cu_seqlens));
   return {y, state};
 }
 

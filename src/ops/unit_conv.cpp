@@ -2,14 +2,13 @@
 
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 
+#include "ops/inner.h"
 #include "ops/join.h"
 #include "ops/node.h"
 #include "ops/unit_conv_inner.h"
 
 namespace lrnn::ops {
 namespace {
-
-OptionalTensor optional(const Tensor& x) { return x.defined() ? OptionalTensor(x) : std::nullopt; }
 
 // The channels that become units, head by head: [B,T,units / group,group].
 Tensor heads(const Tensor& y, int64_t units, int64_t group) {
@@ -38,8 +37,8 @@ struct UnitConvBackward final : torch::autograd::Node {
     for (size_t i = 0; i < sizes.size(); ++i)
       if (!grad[i].defined()) grad[i] = at::zeros({in.size(0), in.size(1), sizes[i]}, in.options());
     auto [dx, dweight] = backward_call([&] {
-      return op.call(grad, optional(dnext), in, weight.unpack(), optional(state.unpack()), units,
-                     group, eps);
+      return op.call(grad, maybe(dnext), in, weight.unpack(), maybe(state.unpack()), units, group,
+                     eps);
     });
     return {dx, dweight};
   }
@@ -125,7 +124,7 @@ UnitConvResult unit_conv(const UnitConv& in) {
         "[unit_conv] there is no gradient of the state");
   const auto node = make_node<UnitConvBackward>(in.x, in.weight);
   auto [y, state] = below_autograd([&] {
-    return op.call(in.x, in.weight, optional(in.state), in.sizes, in.units, in.group, in.eps);
+    return op.call(in.x, in.weight, maybe(in.state), in.sizes, in.units, in.group, in.eps);
   });
   UnitConvResult out{.y = y, .state = state};
   if (!node) return out;
