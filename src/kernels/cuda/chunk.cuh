@@ -125,29 +125,6 @@ __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_
     }
 }
 
-// decay[m][i], for i <= m: the product of the gates after i up to m. Products, not differences of
-// sums: a gate may be zero. Each of kThreads threads fills 16 rows of a column at a time.
-template <int kThreads, class Matrix>
-__device__ __forceinline__ void fill_decay(const float* gate, Matrix& decay) {
-  for (int at = threadIdx.x; at < 4 * kChunk; at += kThreads) {
-    const int i = at % kChunk, begin = at / kChunk * 16;
-    if (begin + 15 < i) continue;
-    float a = 1;
-    for (int m = i + 1; m < min(i / 16 * 16 + 16, begin); ++m) a *= gate[m];
-    for (int n = i / 16 * 16 + 16; n < begin; n += 16) {
-      float all = gate[n];
-#pragma unroll
-      for (int m = 1; m < 16; ++m) all *= gate[n + m];
-      a *= all;
-    }
-#pragma unroll
-    for (int m = begin; m < begin + 16; ++m) {
-      if (m > i) a *= gate[m];
-      if (m >= i) decay[m][i] = a;
-    }
-  }
-}
-
 // dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after
 // them: a warp's work, two micro-steps a lane.
 template <class Slope>

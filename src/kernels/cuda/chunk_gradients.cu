@@ -1,4 +1,4 @@
-#include "kernels/cuda/chunk.cuh"
+#include "kernels/cuda/decays.cuh"
 
 // What remains of the gradients once every dV = beta Y and the state S before and its gradient G
 // after each chunk are known, for all chunks at once. A is the decay in between, e the errors:
@@ -16,11 +16,10 @@ namespace lrnn::kernels::cuda {
 namespace {
 
 constexpr int most_columns(bool split) { return split ? 32 : 64; }  // value channels in a tile
-using Decay = float[kChunk][kChunk + 1];
 
 // Bytes in shared memory. In split mode the rest of a matrix follows it.
 template <int KC, bool kSplit> struct Layout {
-  int k = 0, q, X, X_bytes, E, vectors, slopes, decay, stages, d_o = 0, dv, e, S, G, stage;
+  int k = 0, q, X, X_bytes, E, vectors, slopes, decays, stages, d_o = 0, dv, e, S, G, stage;
   int values, state;  // bytes of a tile of values and of a state
   __host__ __device__ Layout(int rows, int columns, bool gate) {
     constexpr int kParts = kSplit ? 2 : 1;
@@ -30,8 +29,8 @@ template <int KC, bool kSplit> struct Layout {
     E = X + kParts * X_bytes;
     vectors = E + kParts * kChunk * row_bytes(kChunk);
     slopes = vectors + kVectorCount * kChunk * int(sizeof(float));
-    decay = slopes + (gate ? 9 * kChunk * int(sizeof(float)) : 0);
-    stages = decay + (gate ? int(sizeof(Decay)) : 0);
+    decays = slopes + (gate ? 9 * kChunk * int(sizeof(float)) : 0);
+    stages = decays + (gate ? int(sizeof(Decays)) : 0);
     values = kChunk * row_bytes(columns), state = columns * row_bytes(KC);
     dv = d_o + rows * row_bytes(columns);
     e = dv + kParts * values;
@@ -81,7 +80,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
   const int across = group % (kGroups / 2) * kAcross;
   const float* const vectors = reinterpret_cast<const float*>(memory + layout.vectors);
   float* const slopes = reinterpret_cast<float*>(memory + layout.slopes);
-  auto& decay = *reinterpret_cast<Decay*>(memory + layout.decay);
+  auto& decays = *reinterpret_cast<Decays*>(memory + layout.decays);
   const int64_t head = slot * p.H + h, b = span.b;
   const int tiles = int((p.V + columns - 1) / columns);
   const int v_step = row_bytes(columns), c_step = row_bytes(kChunk), k_step = row_bytes(KC);
@@ -134,8 +133,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
       copy_commit();
       copy_wait<1>();
       __syncthreads();
-      if (p.log_gate && k0 == 0 && tile == 0)
-        fill_decay<kGroups * 128>(vectors + kGate * kChunk, decay);
+      if (p.log_gate && k0 == 0 && tile == 0) decays.fill(vectors + kGate * kChunk);
       const uint32_t stage = base + layout.stages + (tile & 1) * layout.stage;
       const uint32_t rows_at = lane_transposed(v_step) + row0 * v_step;
       for (int v = 0; v < columns; v += 16) {
@@ -217,7 +215,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
           for (int u = 0; u < 2; ++u) {
             const float value = x[t][2 * half + u], beta = vectors[kBeta * kChunk + j + u];
             if (is_E) {
-              y[u] = j + u < i ? -beta * value * (p.log_gate ? decay[i][j + u] : 1.f) : 0.f;
+              y[u] = j + u < i ? -beta * value * (p.log_gate ? decays.at(i, j + u) : 1.f) : 0.f;
               if (j + u == i && i < at.count) {
                 const int64_t m = at.first + i;
                 static_cast<float*>(p.dbeta)[((b * p.T + span.t0) * p.N + m) * p.H + h] =
@@ -225,9 +223,9 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
               }
             } else {
               const int64_t last = i < queries.rows ? queries.at(i) : -1;
-              y[u] = j + u <= last
-                         ? float(p.scale) * beta * value * (p.log_gate ? decay[last][j + u] : 1.f)
-                         : 0.f;
+              y[u] = j + u <= last ? float(p.scale) * beta * value *
+                                         (p.log_gate ? decays.at(int(last), j + u) : 1.f)
+                                   : 0.f;
             }
           }
           unsigned char* const to = memory + (is_E ? layout.E : layout.X) + i * c_step + j * 2;

@@ -30,15 +30,13 @@ __device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint
   }
 }
 
-// T takes the place of the keys when they are done, L that of the queries; but with a gate L holds
-// the decays while the queries are read.
+// T takes the place of the keys when they are done, L that of the queries.
 template <int KT> struct Room {
-  static constexpr int kSquare = int(sizeof(Square)), kKeys = kChunk * row_bytes(KT);
-  int q = kKeys > kSquare ? kKeys : kSquare, L, bytes;
-  __host__ __device__ Room(int rows, bool gate) {
-    const int queries = rows * row_bytes(KT), both = queries > kSquare ? queries : kSquare;
-    L = gate ? q + queries : q;
-    bytes = gate ? L + kSquare : q + both;
+  static constexpr int kSquare = int(sizeof(Square)), kKeys = kChunk * row_bytes(KT),
+                       q = kKeys > kSquare ? kKeys : kSquare;
+  static int bytes(int rows) {
+    const int queries = rows * row_bytes(KT);
+    return q + (queries > kSquare ? queries : kSquare);
   }
 };
 
@@ -46,10 +44,10 @@ template <int KT>
 __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ float vectors[kVectorCount][kChunk];
-  const Room<KT> room(w.P ? w.rows : 0, p.log_gate);
+  __shared__ Decays decays;
   auto& T = *reinterpret_cast<Square*>(memory);
-  auto& L = *reinterpret_cast<Square*>(memory + room.L);
-  const uint32_t k_at = shared_address(memory), q_at = k_at + room.q;
+  auto& L = *reinterpret_cast<Square*>(memory + Room<KT>::q);
+  const uint32_t k_at = shared_address(memory), q_at = k_at + Room<KT>::q;
   const Chunk z(p);
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
@@ -57,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
   fetch_rows<KT>(k_at, z.keys(p), p.k.step, kChunk, z.at.count, int(p.K));
   if (w.P) fetch_rows<KT>(q_at, z.reads(p), p.q.token, w.rows, z.queries.rows, int(p.K));
   copy_commit();
-  fill_vectors(p, z, Scalars(p, z), vectors, L);
+  fill_vectors(p, z, Scalars(p, z), vectors, decays);
   copy_wait<0>();
   __syncthreads();
 
@@ -67,16 +65,16 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
     const int64_t last_read = z.queries.at(read0 + 15);
     products<KT>(acc, q_at + read0 * row_bytes(KT), k_at,
                  int(last_read < kChunk ? last_read : kChunk - 1));
-    write_P<false>(p, w, z, acc, read0, L);
+    write_P<false>(p, w, z, acc, read0, decays);
   }
   products<KT>(acc, k_at + row0 * row_bytes(KT), k_at, row0 + 15);
-  __syncthreads();  // the decays in L are read, and the keys
-  finish<false>(p, w, z, vectors, acc, row0, T, L);
+  __syncthreads();  // keys and queries are read
+  finish<false>(p, w, z, vectors, acc, row0, decays, T, L);
 }
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  const int bytes = Room<KT>(w.P ? w.rows : 0, p.log_gate).bytes;
+  const int bytes = Room<KT>::bytes(w.P ? w.rows : 0);
   allow_shared(prepare_chunks<KT>, bytes);
   prepare_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");

@@ -11,16 +11,10 @@ namespace {
 
 using namespace gradients;
 
-// Row i of a C tile's pair of columns j, j+1: times beta (and `by`) up to column `last`, then
-// zeros.
-__device__ __forceinline__ void mask(float& x, float& y, float2 beta, float by, int j, int last,
-                                     const float* decay) {
-  if (decay) {
-    const float2 a = *reinterpret_cast<const float2*>(decay + j);
-    beta.x *= a.x, beta.y *= a.y;
-  }
-  x = j <= last ? by * beta.x * x : 0.f;
-  y = j + 1 <= last ? by * beta.y * y : 0.f;
+// Columns j, j+1 of a row of a C tile: times beta and `by` up to column `last`, then zeros.
+__device__ __forceinline__ void mask(float& x, float& y, float2 beta, float2 by, int j, int last) {
+  x = j <= last ? by.x * beta.x * x : 0.f;
+  y = j + 1 <= last ? by.y * beta.y * y : 0.f;
 }
 
 // A matrix [64,64] in C tiles to a swizzled tile (and its rest to the next), and as left operands.
@@ -81,12 +75,14 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne>& z, co
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
-    const float* const decay = p.log_gate && last >= 0 ? z.decay()[last] : nullptr;
+    Decays::Row decay;
+    if (p.log_gate) decay = Decays::Row(z.decays(), max(last, 0), by);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const int j = t * 8 + 2 * c;
       const float2 beta = *reinterpret_cast<const float2*>(z.vector(kBeta) + j);
-      mask(X[t][2 * half], X[t][2 * half + 1], beta, by, j, last, decay);
+      mask(X[t][2 * half], X[t][2 * half + 1], beta, p.log_gate ? decay.at(t) : make_float2(by, by),
+           j, last);
     }
   }
   share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
@@ -147,7 +143,8 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne>& z, co
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
-    const float* const decay = p.log_gate ? z.decay()[i] : nullptr;
+    Decays::Row decay;
+    if (p.log_gate) decay = Decays::Row(z.decays(), i, -1);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const int j = t * 8 + 2 * c;
@@ -157,7 +154,8 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne>& z, co
         static_cast<float*>(
             p.dbeta)[((z.span.b * p.T + z.span.t0) * p.N + z.at.first + i) * p.H + z.h] =
             g & 1 ? E[t][2 * half + 1] / beta.y : E[t][2 * half] / beta.x;
-      mask(E[t][2 * half], E[t][2 * half + 1], beta, -1.f, j, i - 1, decay);
+      mask(E[t][2 * half], E[t][2 * half + 1], beta, p.log_gate ? decay.at(t) : make_float2(-1, -1),
+           j, i - 1);
     }
   }
   share<kSplit>(E, e, e_rest, z.memory + z.layout.E, i0);

@@ -1,4 +1,5 @@
 #pragma once
+#include "kernels/cuda/decays.cuh"
 #include "kernels/cuda/hopper.cuh"
 
 // What hopper_gradients.cu needs of a chunk: where it lies, in memory and in shared memory, how it
@@ -6,7 +7,6 @@
 namespace lrnn::kernels::cuda::gradients {
 
 constexpr int kThreads = 256;
-using Decay = float[kChunk][kChunk + 8];  // neighbouring rows in different banks
 
 // Bytes in shared memory; keys and vectors twice. In split mode the rest of a matrix follows it.
 template <int KT, int VT, bool kSplit> struct Layout {
@@ -21,7 +21,7 @@ template <int KT, int VT, bool kSplit> struct Layout {
   int decay, room, barrier, bytes;
   __host__ __device__ Layout(bool gated) {
     decay = slopes + (gated ? 3 * kChunk * 4 : 0);
-    room = decay + (gated ? int(sizeof(Decay)) : 0);
+    room = decay + (gated ? int(sizeof(Decays)) : 0);
     barrier = room + kThreads / 32 * kRoom;
     bytes = barrier + 8;
   }
@@ -178,7 +178,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
   __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
   __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
-  __device__ Decay& decay() const { return *reinterpret_cast<Decay*>(memory + layout.decay); }
+  __device__ Decays& decays() const { return *reinterpret_cast<Decays*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
     return row_at(x, span.b, span.t0 + queries.token, 0, h);
   }
@@ -259,7 +259,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       wgmma::fence();
       issue();
       wgmma::commit();
-      if (p.log_gate && v0 == 0) fill_decay<kThreads>(vector(kGate), decay());
+      if (p.log_gate && v0 == 0) decays().fill(vector(kGate));
       finish();
       meet();
       if (!kOne && v0 + VT < p.V)
@@ -274,24 +274,30 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   __device__ float both_ends() const {
     const int l = threadIdx.x % 32, row = l % 16, g = l / 4, c = l % 4;
     float upper[4] = {}, lower[4] = {};
-    const auto read = [&](uint32_t(&x)[4], int state, int block) {
-      const int v = block / (KT / 16) * 16 + row, piece = block % (KT / 16) * 2 + l / 16;
-      ldmatrix(x, base + state + piece / 8 * VT * 128 + v * 128 + ((piece ^ v) & 7) * 16);
+    // The warps share the blocks of 16 keys, and of values where there are more warps than those.
+    constexpr int kAcross = KT / 16, kDown = kThreads / 32 / kAcross;
+    static_assert(kDown * kAcross * 32 == kThreads && VT % (16 * kDown) == 0);
+    const int warp = threadIdx.x / 32, v = warp / kAcross * 16 + row,
+              piece = warp % kAcross * 2 + l / 16;
+    const uint32_t place = base + piece / 8 * VT * 128 + v * 128 + ((piece ^ v) & 7) * 16;
+    const auto read = [&](uint32_t(&x)[4], int state, int n) {
+      ldmatrix(x, place + state + n * kDown * 16 * 128);
     };
     const auto add = [&](const uint32_t(&x)[4], const uint32_t(&y)[4]) {
       mma(upper, x, y[0], y[2]);
       mma(lower, x, y[1], y[3]);
     };
-    for (int block = threadIdx.x / 32; block < VT * KT / 256; block += kThreads / 32) {
+#pragma unroll
+    for (int n = 0; n < VT / 16 / kDown; ++n) {
       uint32_t x[4], y[4];
-      read(x, layout.S, block);
-      read(y, layout.G, block);
+      read(x, layout.S, n);
+      read(y, layout.G, n);
       add(x, y);
       if constexpr (kSplit) {
         uint32_t z[4];
-        read(z, layout.S + Places::kState, block);
+        read(z, layout.S + Places::kState, n);
         add(z, y);
-        read(z, layout.G + Places::kState, block);
+        read(z, layout.G + Places::kState, n);
         add(x, z);
       }
     }

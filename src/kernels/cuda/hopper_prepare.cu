@@ -8,12 +8,12 @@ namespace {
 
 using namespace prepare;
 
-// Bytes in shared memory. T takes the place of the keys when they are done, the decays and then L
-// that of the queries.
+// Bytes in shared memory. T takes the place of the keys when they are done, L that of the queries.
 struct Room {
   static constexpr int kSquare = (int(sizeof(Square)) + 1023) / 1024 * 1024, q = kSquare,
                        vectors = q + int(sizeof(Square)),
-                       bytes = vectors + kVectorCount * kChunk * 4;
+                       decays = vectors + kVectorCount * kChunk * 4;
+  static int bytes(bool gate) { return decays + (gate ? int(sizeof(Decays)) : 0); }
   static_assert(2 * kTileBytes <= int(sizeof(Square)));  // 128 channels of keys
 };
 
@@ -38,6 +38,7 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   auto& T = *reinterpret_cast<Square*>(memory);
   auto& L = *reinterpret_cast<Square*>(memory + Room::q);
   auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Room::vectors);
+  auto& decays = *reinterpret_cast<Decays*>(memory + Room::decays);  // with a gate
   const uint32_t k_at = shared_address(memory), q_at = k_at + Room::q;
   const Chunk z(p);
   let_next_start();
@@ -49,8 +50,7 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
     fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(p), p.q.token, z.queries.rows,
                                       int(p.K));
   copy_commit();
-  const Scalars scalars(p, z);
-  if (!p.log_gate) fill_vectors(p, z, scalars, vectors, L);
+  fill_vectors(p, z, Scalars(p, z), vectors, decays);
   copy_wait<0>();
   wgmma::publish();
   __syncthreads();
@@ -63,22 +63,18 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   products<KT>(acc, k_at, k_at);
   wgmma::wait<1>();
   wgmma::hold(read);
-  if (p.log_gate) {
-    __syncthreads();  // the queries are read
-    fill_vectors(p, z, scalars, vectors, L);
-  }
-  if (w.P && row0 < w.rows) write_P<true>(p, w, z, read, row0, L);
+  if (w.P && row0 < w.rows) write_P<true>(p, w, z, read, row0, decays);
   wgmma::wait<0>();
   wgmma::hold(acc);
-  __syncthreads();  // the decays in L are read, and the keys
-  finish<true>(p, w, z, vectors, acc, row0, T, L);
+  __syncthreads();  // keys and queries are read
+  finish<true>(p, w, z, vectors, acc, row0, decays, T, L);
 }
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  allow_shared(hopper_chunks<KT>, Room::bytes);
-  hopper_chunks<KT>
-      <<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, Room::bytes, stream>>>(p, w);
+  const int bytes = Room::bytes(p.log_gate);
+  allow_shared(hopper_chunks<KT>, bytes);
+  hopper_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cuda/chunk.cuh"
+#include "kernels/cuda/decays.cuh"
 
 // T = (I + L)^-1 with L_ij = beta_i A_ij k_i.k_j below the diagonal, and P_rj = scale A_rj q_r.k_j,
 // A the decay in between, from the products of keys and queries in accumulators. The inverse is
@@ -149,7 +149,7 @@ struct Scalars {
 __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const Chunk& z,
                                              const Scalars& scalars,
                                              float (&vectors)[kVectorCount][kChunk],
-                                             Square& decay) {
+                                             Decays& decays) {
   const int i = threadIdx.x;
   if (i < kChunk) {
     vectors[kBeta][i] = scalars.beta, vectors[kGate][i] = scalars.gate;
@@ -157,11 +157,11 @@ __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const 
   }
   __syncthreads();
   if (p.log_gate) {
-    fill_decay<kThreads>(vectors[kGate], decay);
+    decays.fill(vectors[kGate]);
     __syncthreads();
     if (i < kChunk) {
-      vectors[kAfter][i] = decay[kChunk - 1][i];
-      vectors[kBefore][i] = vectors[kGate][0] * decay[i][0];
+      vectors[kAfter][i] = decays.at(kChunk - 1, i);
+      vectors[kBefore][i] = vectors[kGate][0] * decays.at(i, 0);
     }
     __syncthreads();
   }
@@ -176,11 +176,11 @@ template <bool kSwizzled> __device__ __forceinline__ int place_in(int i, int p) 
   return i * 8 + (kSwizzled ? (p ^ i) & 7 : p);
 }
 
-// Rows row0+g, row0+g+8 of q k^T become P. With a gate the decays lie in `decay`.
+// Rows row0+g, row0+g+8 of q k^T become P.
 template <bool kSwizzled>
 __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const ChunkWork& w,
                                         const Chunk& z, const float (&acc)[8][4], int row0,
-                                        const Square& decay) {
+                                        const Decays& decays) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
   uint16_t* const P = w.P + z.index * w.rows * kChunk;
   uint16_t* const P_rest = w.P_rest + (w.split ? z.index * w.rows * kChunk : 0);
@@ -188,13 +188,24 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
   for (int half = 0; half < 2; ++half) {
     const int r = row0 + g + 8 * half, last = r < z.queries.rows ? int(z.queries.at(r)) : -1;
     const float scale = float(p.scale);
+    float row[8][2];
+#pragma unroll
+    for (int t = 0; t < 8; ++t) row[t][0] = acc[t][2 * half], row[t][1] = acc[t][2 * half + 1];
+    if (p.log_gate && last >= 0) {
+      const Decays::Row decay(decays, last, scale);
+#pragma unroll
+      for (int t = 0; t < 8; ++t) {
+        const float2 a = decay.at(t);
+        row[t][0] *= a.x, row[t][1] *= a.y;
+      }
+    } else {
+#pragma unroll
+      for (int t = 0; t < 8; ++t) row[t][0] *= scale, row[t][1] *= scale;
+    }
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const int j = t * 8 + 2 * c;
-      float x = j <= last ? scale * acc[t][2 * half] : 0.f;
-      float y = j + 1 <= last ? scale * acc[t][2 * half + 1] : 0.f;
-      if (p.log_gate && j <= last) x *= decay[last][j];
-      if (p.log_gate && j + 1 <= last) y *= decay[last][j + 1];
+      const float x = j <= last ? row[t][0] : 0.f, y = j + 1 <= last ? row[t][1] : 0.f;
       const uint32_t packed = pack(x, y);
       const int to = place_in<kSwizzled>(r, t) * 8 + 2 * c;
       *reinterpret_cast<uint32_t*>(P + to) = packed;
@@ -203,22 +214,33 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
   }
 }
 
-// Rows of k k^T become L, which takes the place of the decays.
+// Rows of k k^T become L.
 __device__ __forceinline__ void fill_L(const DeltaProductInputs& p, const float* beta,
-                                       const float (&acc)[8][4], int row0, Square& L) {
+                                       const float (&acc)[8][4], int row0, const Decays& decays,
+                                       Square& L) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = row0 + g + 8 * half;
+    float row[8][2];
+#pragma unroll
+    for (int t = 0; t < 8; ++t) row[t][0] = acc[t][2 * half], row[t][1] = acc[t][2 * half + 1];
+    if (p.log_gate) {
+      const Decays::Row decay(decays, i, beta[i]);
+#pragma unroll
+      for (int t = 0; t < 8; ++t) {
+        const float2 a = decay.at(t);
+        row[t][0] *= a.x, row[t][1] *= a.y;
+      }
+    } else {
+#pragma unroll
+      for (int t = 0; t < 8; ++t) row[t][0] *= beta[i], row[t][1] *= beta[i];
+    }
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const int j = t * 8 + 2 * c;
-      float2& to = *reinterpret_cast<float2*>(&L[i][j]);
-      float x = j < i ? beta[i] * acc[t][2 * half] : 0.f;
-      float y = j + 1 < i ? beta[i] * acc[t][2 * half + 1] : 0.f;
-      if (p.log_gate && j < i) x *= to.x;
-      if (p.log_gate && j + 1 < i) y *= to.y;
-      to = make_float2(x, y);
+      *reinterpret_cast<float2*>(&L[i][j]) =
+          make_float2(j < i ? row[t][0] : 0.f, j + 1 < i ? row[t][1] : 0.f);
     }
   }
 }
@@ -247,12 +269,13 @@ __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, cons
   }
 }
 
-// The rest of a block's work, once the products are done with keys, queries and decays.
+// The rest of a block's work, once the products are done with keys and queries.
 template <bool kSwizzled>
 __device__ __forceinline__ void finish(const DeltaProductInputs& p, const ChunkWork& w,
                                        const Chunk& z, const float (&vectors)[kVectorCount][kChunk],
-                                       const float (&acc)[8][4], int row0, Square& T, Square& L) {
-  fill_L(p, vectors[kBeta], acc, row0, L);
+                                       const float (&acc)[8][4], int row0, const Decays& decays,
+                                       Square& T, Square& L) {
+  fill_L(p, vectors[kBeta], acc, row0, decays, L);
   __syncthreads();
   w.split ? invert<3>(T, L) : invert<2>(T, L);
   write_T<kSwizzled>(w, z, T);
