@@ -29,8 +29,8 @@ inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
 // Into how many segments a sequence is cut. The cost is counted in turns, a turn being a chunk of
 // every block that fits on the chip at once, forward and backward together; the weights are about
 // what a chunk takes in the four sweeps, in fifths of a microsecond. Where half as wide blocks
-// still fit at once, the sweeps take those, and three quarters of the time. Backward must choose as
-// forward did, so nothing but sizes may enter.
+// still fit at once, the sweeps take those, and three quarters of the time. Two segments never pay:
+// the first is walked twice. Backward must choose as forward did, so nothing but sizes may enter.
 inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
   Segments best;
   const int64_t chunks = (p.T * p.N + 63) / 64, heads = p.S * p.H, tiles = (p.V + 127) / 128;
@@ -40,7 +40,7 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
     return (blocks + processors - 1) / processors * each * weight;
   };
   int64_t least = turns(heads * tiles, chunks, 35) * 9 / 10;
-  for (int64_t count = 2; count <= 32 && count * 8 <= chunks; ++count) {
+  for (int64_t count = 3; count <= 32 && count * 8 <= chunks; ++count) {
     const int64_t each = (chunks + count - 1) / count;
     if ((count - 1) * each >= chunks) continue;
     const int64_t maps = turns(heads * ((count - 1) * tiles + count - 2), each, 10) +

@@ -56,6 +56,9 @@ void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segm
                     void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
                     uint16_t* dstates, void* stream);
+// The map of every segment that has one, and the state after the first, without split operands.
+void hopper_map(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
+                void* stream);
 // The states between segments from that after the first, forwards, or their gradients from that
 // before the last.
 void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards,

@@ -7,6 +7,7 @@
 namespace lrnn::kernels::cuda {
 
 constexpr int kTileBytes = kChunk * 128;  // 64 rows of 64 values
+constexpr int kMapBlocks = 3;             // of hopper_map.cu that a processor has room for
 
 // Asks for rows as swizzled tiles of 64 columns, `kRows` rows each; outside, zeros. The kTeam
 // threads that share the work pass over the rows a multiple of eight at a time, so each keeps its
@@ -118,9 +119,9 @@ class Pipeline {
 };
 
 // T, the vectors and, if wanted, P of a chunk: each lies in one piece, swizzled by those who made
-// it. `at` counts chunks of heads.
-template <class Places, int kRows, bool kSplit>
-__device__ __forceinline__ void bring_chunk(const Pipeline& pipeline, int n, uint32_t stage,
+// it. `at` counts chunks of heads; kRows = 0: there is no room for P.
+template <class Places, int kRows, bool kSplit, class Stages>
+__device__ __forceinline__ void bring_chunk(const Stages& pipeline, int n, uint32_t stage,
                                             int vectors, const ChunkWork& w, int64_t at,
                                             bool with_P) {
   constexpr int kParts = kSplit ? 2 : 1, kP = kRows * 128, kVectors = kVectorCount * kChunk * 4;
@@ -128,10 +129,13 @@ __device__ __forceinline__ void bring_chunk(const Pipeline& pipeline, int n, uin
   barrier_expect(barrier, (kSplit ? 3 : 1) * kTileBytes + (with_P ? kParts * kP : 0) + kVectors);
   bring(barrier, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
   bring(barrier, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
-  if (with_P) bring(barrier, stage + Places::P, w.P + at * kRows * kChunk, kP);
-  if constexpr (kSplit) {
+  if constexpr (kSplit)
     bring(barrier, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
-    if (with_P) bring(barrier, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
+  if constexpr (kRows > 0) {
+    if (!with_P) return;
+    bring(barrier, stage + Places::P, w.P + at * kRows * kChunk, kP);
+    if constexpr (kSplit)
+      bring(barrier, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
   }
 }
 
@@ -209,6 +213,48 @@ __device__ __forceinline__ void as_operands(uint32_t (&hi)[kSteps][4], uint32_t 
                                             const float (&x)[2 * kSteps][4]) {
 #pragma unroll
   for (int k = 0; k < kSteps; ++k) as_operand<kSplit>(hi[k], lo[k], x[2 * k], x[2 * k + 1]);
+}
+
+// Columns of K S become those of diag(beta) (V - diag(a) K S): V from rows of `row` bytes at
+// `values`, or none.
+template <bool kGate>
+__device__ __forceinline__ void subtract_from_values(float (&R)[8][4], const float* vectors,
+                                                     bool any, uint32_t values, int row) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    uint32_t v[4] = {};
+    if (any) ldmatrix_transposed(v, values + n * 16 * row);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float(&x)[4] = R[2 * n + half];
+      const int i = (2 * n + half) * 8 + 2 * (threadIdx.x % 4);
+      const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + i);
+      float2 before = make_float2(1, 1);
+      if constexpr (kGate)
+        before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
+      x[0] = beta.x * (low_of(v[2 * half]) - before.x * x[0]);
+      x[1] = beta.y * (high_of(v[2 * half]) - before.y * x[1]);
+      x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
+      x[3] = beta.y * (high_of(v[2 * half + 1]) - before.y * x[3]);
+    }
+  }
+}
+template <int kTiles> __device__ __forceinline__ void scale(float (&x)[kTiles][4], float by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] *= by;
+}
+// The unit matrix as a state whose columns begin at v.
+template <int kTiles>
+__device__ __forceinline__ void unit_state(float (&S)[kTiles][4], int64_t K, int64_t v) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
+      S[t][u] = k == v + u / 2 * 8 && k < K ? 1.f : 0.f;
+    }
 }
 
 // A state [K,V] in float32 to and from rows v0+g, v0+g+8 of its transpose.

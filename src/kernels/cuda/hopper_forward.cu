@@ -4,7 +4,8 @@
 // the right operands are read from shared memory by the tensor cores themselves, while the warps
 // convert and store. With kMap it only follows the state through a segment, from zero for B and
 // from the unit matrix, with no values, for M. The first segment starts from the true state and
-// needs no M, the last needs neither.
+// needs no M, the last needs neither. Where that would be more than one turn of the chip,
+// hopper_map.cu does it in one.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -97,15 +98,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
              : initial           ? initial + head * matrix
                                  : nullptr,
              p.K, p.V, v0 + g);
-  if (kMap && unit) {
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-      for (int u = 0; u < 4; ++u) {
-        const int64_t k = t * 8 + 2 * c + u % 2;
-        S[t][u] = k == v0 + g + u / 2 * 8 && k < p.K ? 1.f : 0.f;
-      }
-  }
+  if (kMap && unit) unit_state(S, p.K, v0 + g);
   for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
     const int turn = chunk - stretch.begin;
     pipeline.wait_filled(turn);
@@ -150,26 +143,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     wgmma::wait<kSplit ? 0 : 1>();  // the registers of split operands are needed again
     wgmma::hold(R);
 
+    subtract_from_values<kGate>(R, vectors, true,
+                                stage + L::v + lane_direct(row_bytes(columns)) + own * 2,
+                                row_bytes(columns));
     uint32_t r[4][4], r_rest[4][4];
-    const uint32_t v_at = stage + L::v + lane_direct(row_bytes(columns)) + own * 2;
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      uint32_t v[4];
-      ldmatrix_transposed(v, v_at + n * 16 * row_bytes(columns));
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float(&x)[4] = R[2 * n + half];
-        const int i = (2 * n + half) * 8 + 2 * c;
-        const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + i);
-        float2 before = make_float2(1, 1);
-        if constexpr (kGate)
-          before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
-        x[0] = beta.x * (low_of(v[2 * half]) - before.x * x[0]);
-        x[1] = beta.y * (high_of(v[2 * half]) - before.y * x[1]);
-        x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
-        x[3] = beta.y * (high_of(v[2 * half + 1]) - before.y * x[3]);
-      }
-    }
     as_operands<kSplit>(r, r_rest, R);
     wgmma::fence();
     times_rows<true, kTileBytes>(D, r, stage + L::T);
@@ -180,13 +157,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_rows<false, kTileBytes>(D, r, stage + L::T_rest + kTileBytes);
     }
     wgmma::commit();
-    if constexpr (kGate) {
-      const float decay = vectors[kBefore * kChunk + kChunk - 1];
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int u = 0; u < 4; ++u) S[t][u] *= decay;
-    }
+    if constexpr (kGate) scale(S, vectors[kBefore * kChunk + kChunk - 1]);
     wgmma::wait<0>();
     wgmma::hold(D);
     if constexpr (!kMap) wgmma::hold(O);
@@ -195,15 +166,6 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     [[maybe_unused]] uint32_t e[4][4], e_rest[4][4];
     as_operands<kSplit>(d, d_rest, D);
     if constexpr (!kMap) scale_columns(O, vectors + kRead * kChunk);
-    if constexpr (kGate) {
-      float after[8][4];
-#pragma unroll
-      for (int t = 0; t < 8; ++t)
-#pragma unroll
-        for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
-      scale_columns(after, vectors + kAfter * kChunk);
-      as_operands<kSplit>(e, e_rest, after);
-    }
     wgmma::fence();
     if constexpr (!kMap) {
       times_rows<false, kTileBytes>(O, d, stage + L::P);
@@ -213,6 +175,16 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       }
     }
     wgmma::commit();
+    if constexpr (kGate) {  // while O is made
+      float after[8][4];
+#pragma unroll
+      for (int t = 0; t < 8; ++t)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
+      scale_columns(after, vectors + kAfter * kChunk);
+      as_operands<kSplit>(e, e_rest, after);
+      wgmma::fence();
+    }
     times_columns<false>(S, kGate ? e : d, stage + L::k, kTileBytes);
     if constexpr (kSplit)
       times_columns<false>(S, kGate ? e_rest : d_rest, stage + L::k, kTileBytes);
@@ -283,6 +255,9 @@ void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segmen
   const int64_t used = kMap ? heads * ((segments.count - 1) * p.V + (segments.count - 2) * KT)
                             : walks * p.V;  // columns that somebody walks with
   const int columns = kMap && KT == 64 ? 64 : columns_of(p.V, used / 128);
+  if constexpr (kMap && !kSplit)
+    if (used / columns > processors() && used / 64 <= kMapBlocks * processors())
+      return hopper_map(p, w, segments, stream);
   const int bytes = Layout<KT, kRows, kSplit>::all(columns);
   const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
   auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
