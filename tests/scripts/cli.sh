@@ -37,7 +37,7 @@ expect 2 "no config was given" "$lrnn" train
 expect 2 "no/such.yaml" "$lrnn" show no/such.yaml
 expect 2 "did you mean 'steps'" "$lrnn" show configs/tiny.yaml train.stesp=3
 expect 2 "must be a whole number" "$lrnn" train configs/tiny.yaml train.steps=many --out "$work/never"
-expect 2 "no CUDA" "$lrnn" train configs/tiny.yaml --device cuda --out "$work/never"
+CUDA_VISIBLE_DEVICES='' expect 2 "no CUDA" "$lrnn" train configs/tiny.yaml --device cuda --out "$work/never"
 expect 2 "cpu or cuda" "$lrnn" train configs/tiny.yaml --device tpu --out "$work/never"
 expect 2 "neither a run nor a checkpoint" "$lrnn" eval "$work"
 expect 2 "nonsense" "$lrnn" tasks show nonsense
