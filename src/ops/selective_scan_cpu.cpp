@@ -78,7 +78,7 @@ ScanForwardResult scan_forward_cpu(const Tensor& u, const Tensor& delta, const T
   if (C) p.y = kernel_rows(y);
   p.final_state = final_state.data_ptr();
   if (save && states.numel() > 0) p.states = states.data_ptr();
-  kernels::selective_scan_forward(p, parallel);
+  kernels::selective_scan_forward(p, parallel());
   return out;
 }
 
@@ -149,7 +149,7 @@ ScanBackwardResult scan_backward_cpu(const MaybeTensor& dy, const MaybeTensor& d
   p.dB = dB.data_ptr(), p.dA = dA.data_ptr();
   p.dskip = dskip.data_ptr(), p.dbias = dbias.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
-  kernels::selective_scan_backward(p, parallel);
+  kernels::selective_scan_backward(p, parallel());
   const auto total = [&](const Tensor& partial) {
     return partial.size(0) > 0 ? add_up(partial) : at::zeros({partial.size(1)}, wide);
   };
