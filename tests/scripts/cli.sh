@@ -44,6 +44,7 @@ expect 2 "nonsense" "$lrnn" tasks show nonsense
 expect 2 "" "$lrnn" tasks show parity --split test
 expect 2 "--jobs: 0x is not a number" "$lrnn" reproduce chomsky --jobs 0x
 expect 2 "--jobs: -1 is too small" "$lrnn" reproduce chomsky --jobs -1
+expect 2 "--seed: -1" "$lrnn" tasks show parity --seed -1
 expect 2 "--count: few is not a number" "$lrnn" tasks show parity --count few
 expect 2 "--count: 1.5 is not a number that it takes" "$lrnn" tasks show parity --count 1.5
 [ ! -e "$work/never" ] || fail "a run that cannot start left a folder"
