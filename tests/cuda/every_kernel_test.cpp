@@ -1,4 +1,5 @@
 #include "ops/block_linear.h"
+#include "ops/gated_mlp.h"
 #include "ops/linears.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
@@ -251,6 +252,25 @@ TEST_F(EveryKernelOnGpu, MatricesOfFewRows) {
            {"weight", torch::randn({n, 40}, torch::kFloat64).to(dtype)}},
           tolerance(dtype));
     }
+}
+
+// Of as many rows as it takes to be one kernel, and a few more.
+TEST_F(EveryKernelOnGpu, GatedMlp) {
+  for (const int64_t D : {64, 128}) {
+    torch::manual_seed(1);
+    const auto normal = [](std::vector<int64_t> sizes, double by) {
+      return (by * torch::randn(sizes, torch::kFloat64)).to(torch::kBFloat16);
+    };
+    expect_cpu(
+        [](const Tensors& x) -> Tensors {
+          return {{"y", ops::gated_mlp(get(x, "x"), get(x, "gate"), get(x, "up"), get(x, "down"))}};
+        },
+        {{"x", normal({4100, D}, 1)},
+         {"gate", normal({128, D}, 0.1)},
+         {"up", normal({128, D}, 0.1)},
+         {"down", normal({D, 128}, 0.1)}},
+        tolerance(torch::kBFloat16));
+  }
 }
 
 TEST_F(EveryKernelOnGpu, RowsAndTables) {
