@@ -84,6 +84,20 @@ TEST_F(EveryKernelOnGpu, DeltaProductOfSmallHeads) {
         {"accurate"});
 }
 
+TEST_F(EveryKernelOnGpu, DeltaProductOfOneChunk) {
+  for (const int64_t N : {1, 2})
+    expect_cpu(delta_product_in("accurate"),
+               delta_product_problem({.B = 1,
+                                      .T = 37,
+                                      .N = N,
+                                      .H = 2,
+                                      .K = 48,
+                                      .V = 112,
+                                      .state = false,
+                                      .dtype = torch::kBFloat16}),
+               2e-2);
+}
+
 TEST_F(EveryKernelOnGpu, DeltaProductInChunks) {
   for (const Case& c : std::vector<Case>{{.N = 1, .K = 32, .V = 48},
                                          {.N = 2, .K = 64, .V = 16},
