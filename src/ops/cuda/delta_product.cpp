@@ -101,7 +101,7 @@ Tensor for_method(const Tensor& x, Method method) {
                                     : for_chunks(x);
 }
 bool in_chunks(Method method) { return method == Method::kFast || method == Method::kAccurate; }
-bool keeps_bfloat16(Method method) { return in_chunks(method) || method == Method::kSmallChunks; }
+bool keeps_bfloat16(Method method) { return method != Method::kExact && method != Method::kSmall; }
 
 // One token has one micro-step: the spacing of micro-steps is then that of tokens.
 kernels::Rows chunk_rows(const Tensor& x) {
@@ -183,12 +183,14 @@ std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method met
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
   if (method == Method::kSmall) return {kernels::cuda::small_slots(p) * p.H, p.K, p.V};
   if (method == Method::kSmallChunks) return {1, 1, 1, 1, small_kept_size(p)};
+  if (method == Method::kOneChunk) return {1, 1, 1, 1, 1, Kept::errors_size(p)};
   const int64_t size = Kept::size(p, true, method == Method::kAccurate);
   if (method == Method::kFast) return {size};
   return {1, size};
 }
 Method method_of(const Tensor& states) {
-  return states.dim() == 5   ? Method::kSmallChunks
+  return states.dim() == 6   ? Method::kOneChunk
+         : states.dim() == 5 ? Method::kSmallChunks
          : states.dim() == 4 ? Method::kExact
          : states.dim() == 3 ? Method::kSmall
          : states.dim() == 1 ? Method::kFast
@@ -228,6 +230,9 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
     using kernels::cuda::SmallKept;
     kernels::cuda::small_chunks_forward(p, save ? small_kept(p, error, states) : SmallKept(),
                                         on.stream());
+  } else if (method == Method::kOneChunk) {
+    kernels::cuda::one_chunk_forward(p, save ? static_cast<uint16_t*>(states.data_ptr()) : nullptr,
+                                     on.stream());
   } else if (!chunks) {
     kernels::cuda::small_forward(p, on.stream());
   } else {
@@ -282,6 +287,9 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
   } else if (method == Method::kSmallChunks) {
     kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
+  } else if (method == Method::kOneChunk) {
+    kernels::cuda::one_chunk_backward(p, static_cast<const uint16_t*>(states.const_data_ptr()),
+                                      on.stream());
   } else if (method == Method::kExact) {
     Tensor y = at::empty_like(error), dstates = at::empty_like(states);
     kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
