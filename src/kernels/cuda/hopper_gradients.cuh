@@ -143,7 +143,7 @@ __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "
 template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   using Places = Layout<KT, VT, kSplit>;
   const DeltaProductBackward& p;
-  const uint16_t* dstates;
+  const StateGradients& dstates;
   unsigned char* memory;
   Places layout;
   int64_t h, head;
@@ -153,8 +153,8 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   uint32_t base, k, q;  // in shared memory
   int buffer;
 
-  __device__ Chunk(const DeltaProductBackward& p_, const uint16_t* dstates_, unsigned char* memory_,
-                   unsigned item, int buffer_)
+  __device__ Chunk(const DeltaProductBackward& p_, const StateGradients& dstates_,
+                   unsigned char* memory_, unsigned item, int buffer_)
       : p(p_),
         dstates(dstates_),
         memory(memory_),
@@ -224,11 +224,17 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
     if (threadIdx.x == 0) {
       barrier_expect(barrier(), 2 * Places::kParts * Places::kState);
       fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
-      fetch_state(layout.G, dstates);
       if constexpr (kSplit) {
         fetch_state(layout.S + Places::kState, w.states_rest);
         fetch_state(layout.G + Places::kState, w.dstates_rest);
       }
+    }
+    // The copy engine takes the rows of a warp one after the other, so each warp has its share.
+    constexpr int kShare = VT / (kThreads / 32);
+    const int n = threadIdx.x / 32 * kShare + threadIdx.x % 32;
+    if (threadIdx.x % 32 < kShare) {
+      const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
+      bring(barrier(), base + layout.G + n * KT * 2, rows.at(n, v0, VT, p.V), KT * 2);
     }
   }
   // acc += A B for values A and values or a state B, with what rounding left of either.
