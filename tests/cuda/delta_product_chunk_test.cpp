@@ -32,9 +32,9 @@ const std::vector<Case> kChunkCases = {
     {.B = 1, .T = 100, .N = 3, .H = 1, .K = 128, .V = 32, .lengths = {40, 60}},
 };
 
-// Where the Hopper kernels keep gradients of states in rows of dK and dQ: all rows, or some, or
-// none (queries of 70 micro-steps, 96 channels), with whole chunks alone, with a shorter one at the
-// end, with nothing else.
+// Where the fast Hopper kernels keep gradients of states in rows of dK and dQ: all rows, or some,
+// or none (queries of 70 micro-steps, 96 channels), with whole chunks alone, with a shorter one at
+// the end, with nothing else.
 const std::vector<Case> kLendingCases = {
     {.B = 2, .T = 192, .N = 1, .H = 3, .K = 128, .V = 128},
     {.B = 2, .T = 195, .N = 1, .H = 3, .K = 128, .V = 128, .gate = true},

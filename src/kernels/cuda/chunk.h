@@ -47,13 +47,14 @@ int chip_processors();
 // values (padded as state_size says). The Hopper kernels put its first rows where dK and dQ of the
 // same chunk are going to be, if those are as wide: the block that makes them has read the gradient
 // by then. A chunk of fewer than 64 micro-steps has too few rows to lend; there is one at most in a
-// sequence.
+// sequence. Where operands are split nothing is lent: rows that lie apart take longer to fetch, and
+// those kernels have no room to fetch ahead.
 struct StateGradients {
   int in_dk = 0, in_dq = 0;    // rows lent
   uint16_t* chunks = nullptr;  // [slots,H,V - lent,K]: the other rows
   uint16_t* ends = nullptr;    // [S,H,lent,K]: the first ones after a sequence's last chunk
 };
-StateGradients lend_rows(const DeltaProductBackward& p);
+StateGradients lend_rows(const DeltaProductBackward& p, bool split);
 // Values in the two.
 int64_t chunks_size(const DeltaProductBackward& p, const StateGradients& at);
 int64_t ends_size(const DeltaProductBackward& p, const StateGradients& at);

@@ -117,9 +117,9 @@ bool reverse_makes_P(const DeltaProductInputs& p, bool split) {
   return hopper_fits(p) && makes_P(split, p.log_gate);
 }
 
-StateGradients lend_rows(const DeltaProductBackward& p) {
+StateGradients lend_rows(const DeltaProductBackward& p, bool split) {
   StateGradients at;
-  if (!hopper_fits(p) || state_size(p) != p.V * p.K) return at;
+  if (split || !hopper_fits(p) || state_size(p) != p.V * p.K) return at;
   const int64_t reads = p.q.data ? kChunk / p.N : 0;  // at least, of a whole chunk
   at.in_dk = int(p.V < kChunk ? p.V : kChunk);
   at.in_dq = int(p.V - at.in_dk < reads ? p.V - at.in_dk : reads);

@@ -307,13 +307,18 @@ template <int KT> class GradientRows {
       dq_step_ = p.dq.token;
     }
   }
-  // Row `n` of those with value channels v0 on, `channels` of them.
-  __device__ __forceinline__ uint16_t* at(int n, int64_t v0, int channels, int64_t V) const {
-    const int each = channels * 64 / KT;
-    const int64_t row = n / each * (V * 64 / KT) + v0 * 64 / KT + n % each;
-    return row < in_dk_  ? dk_ + row * dk_step_
-           : row < lent_ ? dq_ + (row - in_dk_) * dq_step_
-                         : own_ + (row - lent_) * KT;
+  __device__ __forceinline__ uint16_t* at(int n) const {
+    return n < in_dk_  ? dk_ + n * dk_step_
+           : n < lent_ ? dq_ + (n - in_dk_) * dq_step_
+                       : own_ + int64_t(n - lent_) * KT;
+  }
+  // Values from row n to the next, if it lies in the same place.
+  __device__ __forceinline__ int64_t step(int n) const {
+    return n < in_dk_ ? dk_step_ : n < lent_ ? dq_step_ : KT;
+  }
+  // Whether rows n to n + count - 1 are a whole number of rows of dk, or of dq, or of the others.
+  __device__ __forceinline__ bool together(int n, int count) const {
+    return n + count <= in_dk_ || (n >= in_dk_ && n + count <= lent_) || n >= lent_;
   }
 
  private:

@@ -222,19 +222,36 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       fetch_errors(layout.e + Places::kValues, w.error_rest);
     }
     if (threadIdx.x == 0) {
-      barrier_expect(barrier(), 2 * Places::kParts * Places::kState);
+      barrier_expect(barrier(), (kSplit ? 4 : 1) * Places::kState);
       fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
       if constexpr (kSplit) {
+        fetch_state(layout.G, dstates.chunks);
         fetch_state(layout.S + Places::kState, w.states_rest);
         fetch_state(layout.G + Places::kState, w.dstates_rest);
       }
     }
-    // The copy engine takes the rows of a warp one after the other, so each warp has its share.
-    constexpr int kShare = VT / (kThreads / 32);
-    const int n = threadIdx.x / 32 * kShare + threadIdx.x % 32;
-    if (threadIdx.x % 32 < kShare) {
-      const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
-      bring(barrier(), base + layout.G + n * KT * 2, rows.at(n, v0, VT, p.V), KT * 2);
+    if (!kSplit && threadIdx.x < kThreads / 2) fetch_gradient(v0);
+  }
+  // The gradient of the state, whose rows lie apart, by the group that has less to do. For the copy
+  // engine, which takes the rows of a warp one after the other, there are too many.
+  __device__ __forceinline__ void fetch_gradient(int v0) const {
+    constexpr int kPieces = KT / 8, kPass = kThreads / 2 / kPieces,
+                  kRun = VT * 64 / KT < kChunk ? VT * 64 / KT : kChunk;
+    const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
+    const int piece = threadIdx.x % kPieces, own = threadIdx.x / kPieces;
+#pragma unroll
+    for (int n = 0; n < VT; n += kRun) {
+      constexpr int kEach = VT * 64 / KT;  // rows with 64 keys
+      const int row = n / kEach * int(p.V * 64 / KT) + v0 * 64 / KT + n % kEach;
+      const uint32_t to = base + layout.G + (n + own) * KT * 2 + piece * 16;
+      if (rows.together(row, kRun)) {
+        fetch_pieces<kRun / kPass, kPass * KT * 2>(to, rows.at(row + own) + piece * 8,
+                                                   rows.step(row) * kPass, kRun / kPass);
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < kRun; i += kPass)
+          copy_async(to + i * KT * 2, rows.at(row + own + i) + piece * 8);
+      }
     }
   }
   // acc += A B for values A and values or a state B, with what rounding left of either.

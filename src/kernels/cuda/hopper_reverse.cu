@@ -50,7 +50,8 @@ __device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, cons
   for (int t = 0; t < kRows / 8; ++t)
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
-      const int r = t * 8 + lane % 4 * 2 + u, last = r < queries.rows ? int(queries.at(r)) : -1;
+      const int r = t * 8 + lane % 4 * 2 + u;
+      const int last = r < queries.rows ? queries.place + r * queries.every : -1;
       x[t][u] = i <= last ? scale * x[t][u] : 0.f;
       x[t][2 + u] = i + 8 <= last ? scale * x[t][2 + u] : 0.f;
     }
@@ -61,7 +62,6 @@ __device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, cons
     as_operand<false>(r, none, x[2 * n], x[2 * n + 1]);
     stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r);
   }
-  wgmma::publish();
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
@@ -103,16 +103,23 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
       const int count = int(min(int64_t(kChunk), steps - first));
       const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+      const Queries queries(p, first, count);
+      // What P is made of comes first, where it is made.
+      const auto bring_pieces = [&] {
+        if (rank == 0)
+          bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
+                                        !kMakeP && p.q.data);
+      };
       pipeline.wait_free(n);
-      if (rank == 0)
-        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
-                                      !kMakeP && p.q.data);
+      if constexpr (!kMakeP) bring_pieces();
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      if (p.q.data) {
-        const Queries queries(p, first, count);
+      if (p.q.data)
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
                                           p.q.token, queries.rows, int(p.K));
+      copy_commit();
+      if constexpr (kMakeP) bring_pieces();
+      if (p.q.data) {
         const uint16_t* const d_o = do_rows + queries.token * p.d_o.token;
         if (columns == 128)
           fetch_rows_by<128, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token,
@@ -121,11 +128,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
       }
       copy_commit();
+      if (kMakeP && p.q.data) {  // while the gradient of o comes
+        copy_wait<1>();
+        wgmma::publish();
+        make_P<KT, kRows>(stage + L::P, stage + L::k, stage + L::q, queries, float(p.scale));
+      }
       copy_wait<0>();
       wgmma::publish();
-      if (kMakeP && p.q.data)
-        make_P<KT, kRows>(stage + L::P, stage + L::k, stage + L::q, Queries(p, first, count),
-                          float(p.scale));
       pipeline.filled(n);
     }
     return;
@@ -181,22 +190,26 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       if constexpr (kMap) return;
       const int64_t item = (slot0 + chunk) * p.H + h;
       if constexpr (kSplit) {
+        const int64_t to = item * p.V * KT + v0 * 64;
         send_wait<0>();
         meet_group();
+        send_state(a, dstates.chunks + to, p.V, state_room);
+        send_commit();
+        send_wait<0>();
+        __syncwarp();
+        send_state(a_rest, w.dstates_rest + to, p.V, state_room);
       } else {
         send_wait<1>();
         __syncwarp();
+        put_state(a, state_room);
+        const GradientRows<KT> rows(p, dstates, span, first, count, h, item, head);
+        if (lane < 16) {
+          constexpr int kEach = 16 * 64 / KT;  // rows with 64 keys
+          const int row = lane / kEach * int(p.V * 64 / KT) + int(v0) * 64 / KT + lane % kEach;
+          send(rows.at(row), state_room + lane * KT * 2, KT * 2);
+        }
       }
-      put_state(a, state_room);
-      const GradientRows<KT> rows(p, dstates, span, first, count, h, item, head);
-      if (lane < 16) send(rows.at(lane, v0, 16, p.V), state_room + lane * KT * 2, KT * 2);
       send_commit();
-      if constexpr (kSplit) {
-        send_wait<0>();
-        __syncwarp();
-        send_state(a_rest, w.dstates_rest + item * p.V * KT + v0 * 64, p.V, state_room);
-        send_commit();
-      }
     };
     // The second sum of dD follows the first in the same registers. Split operands need theirs back
     // before, and a gate scales the first alone.

@@ -306,7 +306,7 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     const Tensor between = kept.between(p);
     const auto room = [&](int64_t size) { return at::empty({size}, k.options()); };
     const auto data = [](const Tensor& x) { return static_cast<uint16_t*>(x.data_ptr()); };
-    auto dstates = kernels::cuda::lend_rows(p);
+    auto dstates = kernels::cuda::lend_rows(p, split);
     const Tensor chunks = room(kernels::cuda::chunks_size(p, dstates)),
                  ends = room(kernels::cuda::ends_size(p, dstates)),
                  rest =
