@@ -4,9 +4,10 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 .DEFAULT_GOAL := build
 
-configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
+# configure PRESET,FOLDER,FLAGS
+configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build test demo bench bench-gpu gpu-check sanitize format install clean
+.PHONY: help setup python build cuda test demo bench bench-gpu gpu-check sanitize format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -19,6 +20,12 @@ python:  ## also a Python that can import torch, for using the ops from Python
 
 build: setup  ## the library build/liblrnn.so, the program build/lrnn and the tests
 	@$(call configure,release,build)
+	@ninja -C build -j $(JOBS)
+
+cuda: setup  ## the same with the GPU kernels, where no GPU is found and `make build` leaves them out
+	@command -v nvcc >/dev/null || [ -x "$${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || \
+	  { printf 'cuda: nvcc was not found\n  install the CUDA toolkit, or name it in CUDA_HOME\n' >&2; exit 2; }
+	@$(call configure,release,build,-DLRNN_CUDA=ON)
 	@ninja -C build -j $(JOBS)
 
 test: build  ## every test

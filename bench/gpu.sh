@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 build=${1:-build}
 if [ ! -x "$build/delta_product_gpu_bench" ]; then
-  printf 'bench-gpu: this build has no GPU programs\n  they are built where nvcc and a CUDA LibTorch are found\n' >&2
+  printf 'bench-gpu: this build has no GPU programs\n  they are built where a GPU, nvcc and a CUDA LibTorch are found\n' >&2
   exit 2
 fi
 lines=$build/bench-gpu.jsonl code=0

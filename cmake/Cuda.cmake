@@ -1,15 +1,32 @@
-# liblrnn_cuda.so: the GPU kernels, a plug-in that registers the same ops for CUDA tensors. Built
-# where nvcc and a CUDA LibTorch are found; everything else builds without either.
+# liblrnn_cuda.so: the GPU kernels, a plug-in that registers the same ops for CUDA tensors. Built where a
+# GPU, nvcc and a CUDA LibTorch are found, or where LRNN_CUDA=ON asks for it; everything else builds without.
 #
 # nvcc is called directly: CMake 3.25 does not know nvcc 13's dialects, and the kernels are plain
 # files that need no more than a compiler.
-option(LRNN_CUDA "Build the GPU kernels where nvcc is found" ON)
+set(LRNN_CUDA AUTO CACHE STRING "build the GPU kernels: ON, OFF, or AUTO, which looks for a GPU")
 # Machine code for these chips; that for 80 also runs on 86 and 89.
 set(LRNN_CUDA_ARCHS "80;90a" CACHE STRING "the chips to build GPU kernels for")
 
 find_program(LRNN_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
-if(NOT LRNN_CUDA OR NOT LRNN_NVCC OR LRNN_SANITIZE OR NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
-  message(STATUS "GPU kernels: not built (nvcc: ${LRNN_NVCC})")
+set(why_not "")
+if(LRNN_SANITIZE)
+  set(why_not "the sanitizers are for the CPU")
+elseif(LRNN_CUDA STREQUAL "AUTO")
+  # A third of all compiling, for nothing where they cannot run.
+  execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+  if(no_gpu AND NOT EXISTS /dev/nvidia0)
+    set(why_not "no GPU here; `make cuda` builds them all the same")
+  endif()
+elseif(NOT LRNN_CUDA)
+  set(why_not "LRNN_CUDA=${LRNN_CUDA}")
+endif()
+if(NOT why_not AND NOT LRNN_NVCC)
+  set(why_not "no nvcc")
+elseif(NOT why_not AND NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
+  set(why_not "a LibTorch without CUDA")
+endif()
+if(why_not)
+  message(STATUS "GPU kernels: not built (${why_not})")
   return()
 endif()
 get_filename_component(cuda_root "${LRNN_NVCC}" REALPATH)

@@ -23,7 +23,7 @@ for candidate in compute-sanitizer "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sa
 done
 [ -n "$sanitizer" ] || cannot "compute-sanitizer was not found" \
   "it comes with the CUDA toolkit (package cuda-sanitizer): put it into PATH, or name the toolkit in CUDA_HOME"
-[ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where nvcc is installed"
+[ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where a GPU and nvcc are"
 
 # Sweeps in segments did not end under racecheck within half a minute, so they are left to memcheck; a small
 # problem in segments was clean under it (docs/gpu.md).

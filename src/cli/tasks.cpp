@@ -53,7 +53,9 @@ Action tasks(CLI::App& app) {
   app.footer("Example:\n  lrnn tasks show parity --seed 1 --split eval --count 3");
   show->add_option("NAME", a->name, "a task of `lrnn tasks`")->required();
   show->add_option("KEYS", a->overrides, "key=value pairs of the task, such as eval.length=8");
-  show->add_option("--seed", a->seed, "of the samples (default: 0)")->type_name("N");
+  show->add_option("--seed", a->seed, "of the samples (default: 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   show->add_option("--split", a->split, "train or eval (default: train)")
       ->check(CLI::IsMember({"train", "eval"}))
       ->type_name("NAME");

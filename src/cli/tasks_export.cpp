@@ -72,7 +72,9 @@ Action add_tasks_export(CLI::App& command) {
   app->add_option("GROUP", a->group, "S5, S5_only_swaps, Z60_2_tokens_s_token, …")->required();
   app->add_option("--length", a->length, "tokens in a sequence (default: 128)")->type_name("N");
   app->add_option("--count", a->count, "distinct sequences (default: 100000)")->type_name("N");
-  app->add_option("--seed", a->seed, "of the sequences (default: 0)")->type_name("N");
+  app->add_option("--seed", a->seed, "of the sequences (default: 0)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   app->add_option("--out", a->out, "folder of GROUP=N.csv (default: here)")->type_name("DIR");
   app->add_flag("--json", a->json, "one JSON object");
   app->footer(

@@ -6,11 +6,16 @@ namespace lrnn::kernels {
 
 // How a kernel hands out independent pieces of work: calls body(i) for i in 0..n-1, in any order,
 // perhaps at once. The ops pass LibTorch's thread pool; tests may pass a plain loop. The result
-// never depends on which thread runs which piece.
-using Parallel = std::function<void(int64_t n, const std::function<void(int64_t i)>& body)>;
+// never depends on which thread runs which piece, nor on their number.
+struct Parallel {
+  using Body = std::function<void(int64_t i)>;
+  std::function<void(int64_t n, const Body& body)> run;
+  int64_t threads = 1;  // that may work at once
+  void operator()(int64_t n, const Body& body) const { run(n, body); }
+};
 
-inline void serial(int64_t n, const std::function<void(int64_t i)>& body) {
+inline const Parallel serial{[](int64_t n, const Parallel::Body& body) {
   for (int64_t i = 0; i < n; ++i) body(i);
-}
+}};
 
 }  // namespace lrnn::kernels

@@ -1,6 +1,6 @@
 #include "model/block.h"
 
-#include "ops/pointwise.h"
+#include "ops/gated_mlp.h"
 #include "ops/take.h"
 
 namespace lrnn::model {
@@ -13,8 +13,9 @@ GatedMlp::GatedMlp(int64_t width, const MlpConfig& config) : gelu_(config.name =
 }
 
 Tensor GatedMlp::forward(const Tensor& x) const {
+  if (!gelu_) return ops::gated_mlp(x, gate_->weight, up_->weight, down_->weight);
   const auto both = ops::linears(x, {gate_->weight, up_->weight});
-  return down_->forward(gelu_ ? torch::gelu(both[0]) * both[1] : ops::swiglu(both[0], both[1]));
+  return down_->forward(torch::gelu(both[0]) * both[1]);
 }
 
 int64_t hidden_units(const MlpConfig& config, int64_t width) {

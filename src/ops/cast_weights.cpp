@@ -1,5 +1,7 @@
 #include "ops/cast_weights.h"
 
+#include <ATen/autocast_mode.h>
+
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -22,6 +24,14 @@ torch::Tensor cast_weight(const torch::Tensor& weight, torch::Dtype dtype) {
 torch::Tensor weight_in(const torch::Tensor& weight, torch::Dtype dtype) {
   const auto copy = cast_weight(weight, dtype);
   return copy.defined() ? copy : weight.to(dtype);
+}
+
+torch::Tensor for_product(const torch::Tensor& x) {
+  const auto device = x.device().type();
+  if (!at::autocast::is_autocast_enabled(device)) return x;
+  const auto dtype = at::autocast::get_autocast_dtype(device);
+  const auto copy = cast_weight(x, dtype);
+  return copy.defined() ? copy : at::autocast::cached_cast(dtype, x, device);
 }
 
 }  // namespace lrnn::ops

@@ -24,5 +24,7 @@ class CastWeights {
 torch::Tensor cast_weight(const torch::Tensor& weight, torch::Dtype dtype);
 // The weight itself, the copy in use, or a cast.
 torch::Tensor weight_in(const torch::Tensor& weight, torch::Dtype dtype);
+// x, or a weight, as autocast would have a product read it: the copy in use, a cast, or itself.
+torch::Tensor for_product(const torch::Tensor& x);
 
 }  // namespace lrnn::ops

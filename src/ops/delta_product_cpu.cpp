@@ -103,7 +103,7 @@ ForwardResult forward_cpu(const MaybeTensor& q, const Tensor& k, const Tensor& v
   p.final_state = final_state.data_ptr();
   if (save) p.error = error.data_ptr();
   if (save && states.numel() > 0) p.states = states.data_ptr();
-  kernels::delta_product_forward(p, parallel);
+  kernels::delta_product_forward(p, parallel());
   return out;
 }
 
@@ -135,7 +135,7 @@ BackwardResult backward_cpu(const MaybeTensor& d_o, const MaybeTensor& d_final_s
   p.dbeta = dbeta.data_ptr();
   if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
-  kernels::delta_product_backward(p, parallel);
+  kernels::delta_product_backward(p, parallel());
   dbeta = dbeta.to(beta.scalar_type());
   if (log_gate) dlog_gate = dlog_gate.to(log_gate->scalar_type());
   return out;

@@ -48,7 +48,7 @@ DiagonalForwardResult diagonal_forward_cpu(const MaybeTensor& q, const Tensor& k
   if (q) p.o = kernel_rows(o);
   p.final_state = final_state.data_ptr();
   if (save && states.numel() > 0) p.states = states.data_ptr();
-  kernels::diagonal_forward(p, parallel);
+  kernels::diagonal_forward(p, parallel());
   return out;
 }
 
@@ -109,7 +109,7 @@ DiagonalBackwardResult diagonal_backward_cpu(const MaybeTensor& d_o,
   p.dk = kernel_rows(dk), p.dv = kernel_rows(dv), p.dlog_decay = kernel_rows(dlog_decay);
   if (kk) p.dkk = kernel_rows(dkk), p.drate = kernel_rows(drate);
   if (state) p.dstate = dstate.data_ptr();
-  kernels::diagonal_backward(p, parallel);
+  kernels::diagonal_backward(p, parallel());
   dlog_decay = dlog_decay.to(log_decay.scalar_type());
   return out;
 }

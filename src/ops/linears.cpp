@@ -1,7 +1,5 @@
 #include "ops/linears.h"
 
-#include <ATen/autocast_mode.h>
-
 #include <algorithm>
 
 #include "ops/cast_weights.h"
@@ -111,20 +109,11 @@ struct LinearsBackward final : torch::autograd::Node {
   }
 };
 
-Tensor cast(const Tensor& x, c10::DeviceType device) {
-  const auto dtype = at::autocast::get_autocast_dtype(device);
-  const Tensor copy = cast_weight(x, dtype);
-  return copy.defined() ? copy : at::autocast::cached_cast(dtype, x, device);
-}
-
 }  // namespace
 
 std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const Shapes& shapes) {
-  Tensor x = x_;
-  if (const auto device = x.device().type(); at::autocast::is_autocast_enabled(device)) {
-    x = cast(x, device);
-    for (auto& w : weights) w = cast(w, device);
-  }
+  const Tensor x = for_product(x_);
+  for (auto& w : weights) w = for_product(w);
   const int64_t D = weights.at(0).size(1);
   const auto groups = groups_of(weights);
   std::shared_ptr<LinearsBackward> node;

@@ -80,7 +80,7 @@ MlstmForwardResult mlstm_forward_cpu(const Tensor& q, const Tensor& k, const Ten
   p.h = kernel_rows(h);
   p.final_C = final_C.data_ptr(), p.final_n = final_n.data_ptr(), p.final_m = final_m.data_ptr();
   if (save && states.numel() > 0) p.states = states.data_ptr();
-  kernels::mlstm_forward(p, parallel);
+  kernels::mlstm_forward(p, parallel());
   return out;
 }
 
@@ -116,7 +116,7 @@ MlstmBackwardResult mlstm_backward_cpu(const MaybeTensor& dh, const MaybeTensor&
   p.dq = kernel_rows(dq), p.dk = kernel_rows(dk), p.dv = kernel_rows(dv);
   p.di = di.data_ptr(), p.df = df.data_ptr();
   if (C) p.dC = dC.data_ptr(), p.dn = dn.data_ptr(), p.dm = dm.data_ptr();
-  kernels::mlstm_backward(p, parallel);
+  kernels::mlstm_backward(p, parallel());
   return {dq, dk, dv, di.to(i.scalar_type()), df.to(f.scalar_type()), dC, dn, dm};
 }
 

@@ -73,7 +73,7 @@ SlstmForwardResult slstm_forward_cpu(const Tensor& wx, const Tensor& R, const Ma
   auto& [h, final_state, steps] = out;
   p.h = kernel_rows(h), p.final_state = final_state.data_ptr();
   if (save) p.steps = steps.data_ptr();
-  kernels::slstm_forward(p, parallel);
+  kernels::slstm_forward(p, parallel());
   return out;
 }
 
@@ -100,7 +100,7 @@ SlstmBackwardResult slstm_backward_cpu(const MaybeTensor& dh, const MaybeTensor&
   p.dwx = gate_rows(dwx), p.dR = dR.data_ptr();
   if (bias) p.dbias = dbias.data_ptr();
   if (state) p.dstate = dstate.data_ptr();
-  kernels::slstm_backward(p, parallel);
+  kernels::slstm_backward(p, parallel());
   const auto total = [&](const Tensor& partial, const Tensor& like) {
     return add_up(partial.view({groups, -1})).view(like.sizes()).to(like.scalar_type());
   };

@@ -32,6 +32,34 @@ const std::vector<Case> kChunkCases = {
     {.B = 1, .T = 100, .N = 3, .H = 1, .K = 128, .V = 32, .lengths = {40, 60}},
 };
 
+// Where the fast Hopper kernels keep gradients of states in rows of dK and dQ: all rows, or some,
+// or none (queries of 70 micro-steps, 96 channels), with whole chunks alone, with a shorter one at
+// the end, with nothing else.
+const std::vector<Case> kLendingCases = {
+    {.B = 2, .T = 192, .N = 1, .H = 3, .K = 128, .V = 128},
+    {.B = 2, .T = 195, .N = 1, .H = 3, .K = 128, .V = 128, .gate = true},
+    {.B = 3, .T = 45, .N = 1, .H = 2, .K = 128, .V = 128},
+    {.B = 1, .T = 128, .N = 1, .H = 2, .K = 64, .V = 192, .gate = true},
+    {.B = 1, .T = 131, .N = 1, .H = 2, .K = 64, .V = 64, .state = false},
+    {.B = 1, .T = 130, .N = 1, .H = 2, .K = 128, .V = 320},
+    {.B = 1, .T = 192, .N = 1, .H = 2, .K = 128, .V = 128, .q = false},
+    {.B = 1, .T = 96, .N = 2, .H = 2, .K = 128, .V = 128, .gate = true},
+    {.B = 1, .T = 107, .N = 2, .H = 2, .K = 128, .V = 128},
+    {.B = 1, .T = 75, .N = 3, .H = 2, .K = 64, .V = 128},
+    {.B = 1, .T = 9, .N = 70, .H = 1, .K = 128, .V = 128},
+    {.B = 1, .T = 130, .N = 1, .H = 1, .K = 96, .V = 128},
+    {.B = 1, .T = 450, .N = 1, .H = 2, .K = 128, .V = 128, .lengths = {130, 0, 63, 1, 64, 192}},
+    {.B = 1,
+     .T = 450,
+     .N = 1,
+     .H = 2,
+     .K = 64,
+     .V = 128,
+     .gate = true,
+     .lengths = {130, 0, 63, 1, 64, 192}},
+    {.B = 1, .T = 165, .N = 2, .H = 2, .K = 128, .V = 128, .lengths = {40, 32, 93}},
+};
+
 // Results rounded to bfloat16 are off by 1.7e-3 already, and so are all that depend on the gradient
 // of o, which is bfloat16 too.
 double limit_of(const std::string& name, const std::string& precision) {
@@ -39,8 +67,8 @@ double limit_of(const std::string& name, const std::string& precision) {
   return name == "final state" ? 2e-4 : name == "dlog_gate" ? 6e-3 : 3e-3;
 }
 
-TEST_F(DeltaProductChunksOnGpu, EqualTheDefinition) {
-  for (Case c : kChunkCases) {
+void expect_the_definition(const std::vector<Case>& cases) {
+  for (Case c : cases) {
     c.dtype = torch::kBFloat16;
     auto in = make_inputs(c);
     in.beta = in.beta.to(torch::kFloat32);
@@ -57,6 +85,31 @@ TEST_F(DeltaProductChunksOnGpu, EqualTheDefinition) {
       torch::NoGradGuard no_grad;  // keeps nothing for backward, and computes the same
       const auto out = on_gpu(in);
       EXPECT_TRUE(torch::equal(out.state, got.tensors[c.q ? 1 : 0].second));
+    }
+  }
+}
+
+TEST_F(DeltaProductChunksOnGpu, EqualTheDefinition) { expect_the_definition(kChunkCases); }
+TEST_F(DeltaProductChunksOnGpu, EqualTheDefinitionWhereRowsAreLent) {
+  expect_the_definition(kLendingCases);
+}
+
+// More heads than processors, so that blocks of the gradients take many chunks each: every chunk's
+// own gradient must still lie there when its turn comes.
+TEST_F(DeltaProductChunksOnGpu, ManyHeadsLendRowsAndHaveTheSameBitsTwice) {
+  for (const auto& [T, N] : {std::pair<int64_t, int64_t>{576, 1}, {301, 2}}) {
+    auto in = make_inputs(
+        {.B = 3, .T = T, .N = N, .H = 50, .K = 128, .V = 128, .dtype = torch::kBFloat16});
+    in.beta = in.beta.to(torch::kFloat32) / 2;
+    auto exact = in;
+    exact.precision = "exact";
+    const Everything want = everything(exact, on_gpu);
+    for (const char* precision : {"fast", "accurate"}) {
+      SCOPED_TRACE(testing::Message() << "T " << T << " N " << N << " " << precision);
+      in.precision = precision;
+      const Everything got = everything(in, on_gpu);
+      expect_all_close(got, want, in.precision == "fast" ? 2e-2 : 6e-3);
+      expect_same_bits(got, everything(in, on_gpu));
     }
   }
 }

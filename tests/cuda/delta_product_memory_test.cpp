@@ -1,3 +1,5 @@
+#include <ATen/DeviceAccelerator.h>
+
 #include "tests/cuda/delta_product_cuda_cases.h"
 
 // Which memory the kernels touch: nothing around their inputs and outputs, and all of it where
@@ -125,6 +127,40 @@ TEST_F(DeltaProductMemoryOnGpu, LeavesWhatLiesAroundItsTensorsAlone) {
 
 Tensor random(std::vector<int64_t> sizes, torch::Dtype dtype) {
   return torch::randn(sizes, torch::TensorOptions(torch::kCUDA).dtype(dtype));
+}
+
+// What forward and backward have alive at most beside their inputs, counted in rows of bfloat16
+// [B,T,H,128]: o and dq are one, the errors, dk and dv N, the states 2 N, T half of N. The
+// gradients of states lie where dk and dq will be; with two micro-steps a token a quarter of them
+// does not fit there, N / 2 rows. P is made twice, or with a gate kept, half a row.
+TEST_F(DeltaProductMemoryOnGpu, GradientsOfStatesLieWhereOthersWillBe) {
+  struct Wanted {
+    int64_t N;
+    bool gate;
+    double rows;
+  };
+  const int64_t B = 2, T = 1024, H = 70, D = 128;
+  for (const auto& [N, gate, rows] : {Wanted{1, false, 7.5}, {1, true, 8}, {2, false, 14}}) {
+    SCOPED_TRACE(testing::Message() << "N " << N << " gate " << gate);
+    ops::DeltaProduct in;
+    in.q = random({B, T, H, D}, torch::kBFloat16).mul_(0.09).requires_grad_();
+    in.k = random({B, T, N, H, D}, torch::kBFloat16).mul_(0.09).requires_grad_();
+    in.v = random({B, T, N, H, D}, torch::kBFloat16).requires_grad_();
+    in.beta = torch::ones({B, T, N, H}, torch::kCUDA).requires_grad_();
+    std::vector<Tensor> leaves = {in.q, in.k, in.v, in.beta};
+    if (gate)
+      leaves.push_back(in.log_gate = torch::zeros({B, T, H}, torch::kCUDA).requires_grad_());
+    in.precision = "fast";
+    const Tensor d_o = random({B, T, H, D}, torch::kBFloat16);
+    const auto alive = [] { return at::accelerator::getDeviceStats(0).requested_bytes[0]; };
+    at::accelerator::resetPeakStats(0);
+    const auto before = alive().current;
+    const auto out = ops::delta_product(in);
+    const auto gradients = torch::autograd::grad({out.o}, leaves, {d_o});
+    // Step sizes, gates and the vectors made of them are a tenth of a row.
+    EXPECT_LT(double(alive().peak - before) - double(out.state.nbytes()),
+              (rows + 0.2 * double(N)) * double(d_o.nbytes()));
+  }
 }
 
 // A gate of zero 64 tokens before the end: what follows depends on nothing else, so that the end of

@@ -1,4 +1,5 @@
 #include "ops/block_linear.h"
+#include "ops/gated_mlp.h"
 #include "ops/linears.h"
 #include "ops/pointwise.h"
 #include "ops/short_conv.h"
@@ -81,6 +82,20 @@ TEST_F(EveryKernelOnGpu, DeltaProductOfSmallHeads) {
     expect_delta_product(
         {.B = 128, .T = 18, .N = N, .H = 4, .K = 32, .V = 16, .dtype = torch::kBFloat16},
         {"accurate"});
+}
+
+TEST_F(EveryKernelOnGpu, DeltaProductOfOneChunk) {
+  for (const int64_t N : {1, 2})
+    expect_cpu(delta_product_in("accurate"),
+               delta_product_problem({.B = 1,
+                                      .T = 37,
+                                      .N = N,
+                                      .H = 2,
+                                      .K = 48,
+                                      .V = 112,
+                                      .state = false,
+                                      .dtype = torch::kBFloat16}),
+               2e-2);
 }
 
 TEST_F(EveryKernelOnGpu, DeltaProductInChunks) {
@@ -251,6 +266,25 @@ TEST_F(EveryKernelOnGpu, MatricesOfFewRows) {
            {"weight", torch::randn({n, 40}, torch::kFloat64).to(dtype)}},
           tolerance(dtype));
     }
+}
+
+// Of as many rows as it takes to be one kernel, and a few more.
+TEST_F(EveryKernelOnGpu, GatedMlp) {
+  for (const int64_t D : {64, 128}) {
+    torch::manual_seed(1);
+    const auto normal = [](std::vector<int64_t> sizes, double by) {
+      return (by * torch::randn(sizes, torch::kFloat64)).to(torch::kBFloat16);
+    };
+    expect_cpu(
+        [](const Tensors& x) -> Tensors {
+          return {{"y", ops::gated_mlp(get(x, "x"), get(x, "gate"), get(x, "up"), get(x, "down"))}};
+        },
+        {{"x", normal({4100, D}, 1)},
+         {"gate", normal({128, D}, 0.1)},
+         {"up", normal({128, D}, 0.1)},
+         {"down", normal({D, 128}, 0.1)}},
+        tolerance(torch::kBFloat16));
+  }
 }
 
 TEST_F(EveryKernelOnGpu, RowsAndTables) {

@@ -66,20 +66,35 @@ TEST_F(FusedOnGpu, ASumAndItsNorm) {
 
 TEST_F(FusedOnGpu, TheNormHasTheTypeOfTheProducts) {
   torch::manual_seed(2);
-  const Tensor x = leaf(normal({4, 33, 128})), y = leaf(normal({4, 33, 128}, torch::kBFloat16)),
-               weight = leaf(normal({128})), dh = normal({4, 33, 128}, torch::kBFloat16);
-  at::autocast::set_autocast_dtype(torch::kCUDA, at::kBFloat16);
-  at::autocast::set_autocast_enabled(torch::kCUDA, true);
-  const auto [s, h] = ops::add_norm(x, y, weight, 1e-6, true);
-  at::autocast::set_autocast_enabled(torch::kCUDA, false);
-  EXPECT_EQ(h.scalar_type(), torch::kBFloat16);
-  EXPECT_EQ(s.scalar_type(), torch::kFloat32);
-  const auto [S, H] = ops::add_norm_definition(x, y, weight, 1e-6);
-  EXPECT_TRUE(torch::equal(s, S));
-  EXPECT_CLOSE("h", h, H);
-  const auto got = gradients({h}, {x, y, weight}, {dh});
-  const auto want = gradients({H}, {x, y, weight}, {dh.to(torch::kFloat32)});
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), got[i], want[i]);
+  constexpr double kEps = 0.1;
+  for (const int64_t D : {24, 32, 64, 128, 256}) {
+    SCOPED_TRACE(D);
+    const auto many = [&](torch::Dtype dtype) { return normal({40, 257, D}, dtype); };
+    const Tensor x = leaf(many(torch::kFloat32)), y = leaf(many(torch::kBFloat16)),
+                 weight = leaf(normal({D})), dh = many(torch::kBFloat16),
+                 ds = many(torch::kFloat32);
+    at::autocast::set_autocast_dtype(torch::kCUDA, at::kBFloat16);
+    at::autocast::set_autocast_enabled(torch::kCUDA, true);
+    const auto [s, h] = ops::add_norm(x, y, weight, kEps, true);
+    at::autocast::set_autocast_enabled(torch::kCUDA, false);
+    EXPECT_EQ(h.scalar_type(), torch::kBFloat16);
+    EXPECT_EQ(s.scalar_type(), torch::kFloat32);
+    const Tensor X = wide(x).requires_grad_(), Y = wide(y).requires_grad_(),
+                 W = wide(weight).requires_grad_(), S = X + Y,
+                 H = ops::rms_norm_definition(S, W, kEps);
+    EXPECT_CLOSE("s", s, S);
+    EXPECT_CLOSE("h", h, H);
+    for (const bool both : {false, true}) {
+      TensorList outs = {h}, given = {dh}, want_outs = {H}, want_given = {wide(dh)};
+      if (both) {
+        outs.push_back(s), given.push_back(ds);
+        want_outs.push_back(S), want_given.push_back(wide(ds));
+      }
+      const auto got = gradients(outs, {x, y, weight}, given);
+      const auto want = gradients(want_outs, {X, Y, W}, want_given);
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), got[i], want[i]);
+    }
+  }
 }
 
 // Parameters of one flat buffer are side by side; clones of them are not.

@@ -121,24 +121,34 @@ TEST(DeltaProduct, AGateOfOneGivesTheBitsOfNoGate) {
   }
 }
 
+// One thread walks the heads of a sequence in turn, a stretch of each; with 32 every head is alone.
 TEST(DeltaProduct, TheSameBitsForAnyNumberOfThreads) {
-  const auto in = make_inputs({.B = 1,
-                               .T = 400,
-                               .N = 1,
-                               .H = 5,
-                               .K = 32,
-                               .V = 32,
-                               .gate = true,
-                               .dtype = torch::kFloat32,
-                               .lengths = {39, 2, 300, 59}});
   const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const auto one = everything(in, ops::delta_product);
-  at::set_num_threads(2);
-  const auto two = everything(in, ops::delta_product);
+  for (const Case& c :
+       {Case{.B = 1,
+       .T = 400,
+       .N = 1,
+       .H = 5,
+       .K = 32,
+       .V = 32,
+       .gate = true,
+       .dtype = torch::kFloat32,
+       .lengths = {39, 2, 300, 59}},
+        Case{.B = 2, .T = 131, .N = 3, .H = 3, .K = 32, .V = 24},
+        Case{.B = 1, .T = 200, .N = 1, .H = 8, .K = 64, .V = 70, .dtype = torch::kBFloat16}}) {
+    const auto in = make_inputs(c);
+    at::set_num_threads(1);
+    const auto one = everything(in, ops::delta_product);
+    for (const int many : {2, 32}) {
+      at::set_num_threads(many);
+      SCOPED_TRACE(testing::Message() << c << " on " << many);
+      const auto other = everything(in, ops::delta_product);
+      for (size_t i = 0; i < one.tensors.size(); ++i)
+        EXPECT_TRUE(torch::equal(one.tensors[i].second, other.tensors[i].second))
+            << one.tensors[i].first;
+    }
+  }
   at::set_num_threads(threads);
-  for (size_t i = 0; i < one.tensors.size(); ++i)
-    EXPECT_TRUE(torch::equal(one.tensors[i].second, two.tensors[i].second)) << one.tensors[i].first;
 }
 
 TEST(DeltaProduct, NoTokensReturnTheState) {

@@ -37,13 +37,14 @@ expect 2 "no config was given" "$lrnn" train
 expect 2 "no/such.yaml" "$lrnn" show no/such.yaml
 expect 2 "did you mean 'steps'" "$lrnn" show configs/tiny.yaml train.stesp=3
 expect 2 "must be a whole number" "$lrnn" train configs/tiny.yaml train.steps=many --out "$work/never"
-expect 2 "no CUDA" "$lrnn" train configs/tiny.yaml --device cuda --out "$work/never"
+CUDA_VISIBLE_DEVICES='' expect 2 "no CUDA" "$lrnn" train configs/tiny.yaml --device cuda --out "$work/never"
 expect 2 "cpu or cuda" "$lrnn" train configs/tiny.yaml --device tpu --out "$work/never"
 expect 2 "neither a run nor a checkpoint" "$lrnn" eval "$work"
 expect 2 "nonsense" "$lrnn" tasks show nonsense
 expect 2 "" "$lrnn" tasks show parity --split test
 expect 2 "--jobs: 0x is not a number" "$lrnn" reproduce chomsky --jobs 0x
 expect 2 "--jobs: -1 is too small" "$lrnn" reproduce chomsky --jobs -1
+expect 2 "--seed: -1" "$lrnn" tasks show parity --seed -1
 expect 2 "--count: few is not a number" "$lrnn" tasks show parity --count few
 expect 2 "--count: 1.5 is not a number that it takes" "$lrnn" tasks show parity --count 1.5
 [ ! -e "$work/never" ] || fail "a run that cannot start left a folder"

@@ -1,5 +1,7 @@
 #include "kernels/delta_product.h"
 
+#include <algorithm>
+
 #include "kernels/cpu/delta_product_units.h"
 #include "kernels/isa.h"
 
@@ -15,11 +17,16 @@ const DeltaProductUnits& units() {
   return kDeltaProductBaseline;
 }
 
+constexpr int64_t kTeamBytes = 1 << 18;
+
 template <class Problem, class Function>
-void run(const Problem& p, Function* unit, const Parallel& parallel) {
+void run(const Problem& p, Function* function, const Parallel& parallel) {
   const double work = 3.0 * double(p.B * p.T * p.N * p.H) * double(p.K * p.V + 256);
-  run_units(plan_units(p.S, p.H, p.T, p.cu_seqlens), work, parallel,
-            [&](const Unit& u) { unit(p, u); });
+  // As many states as a small second-level cache holds beside what they read.
+  const int64_t bytes = p.K * p.V * (p.type == Type::kFloat64 ? 8 : 4);
+  const int64_t most = p.T > kStretch ? std::clamp<int64_t>(kTeamBytes / bytes, 1, 8) : 1;
+  run_teams(plan_units(p.S, p.H, p.T, p.cu_seqlens), most, work, parallel,
+            [&](Team team) { function(p, team); });
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 #include "kernels/cpu/delta_product_forward.h"
 #include "kernels/cpu/matrix.h"
 
-// Backward of one head of one sequence. Per chunk of n micro-steps (rows i, j; token t(i)), with S
-// the state that enters it, G the gradient of the state that leaves it, D_i = beta_i e_i what was
-// written, and Gamma_ij the product of the gates between j and i:
+// Backward of one head of one sequence, or of a team of them, a segment of each in turn. Per chunk
+// of n micro-steps (rows i, j; token t(i)), with S the state that enters it, G the gradient of the
+// state that leaves it, D_i = beta_i e_i what was written, and Gamma_ij the product of the gates
+// between j and i:
 //
 //   Y_i  = dL / dD_i           the reverse scan, which also carries G to the chunk before
 //   X    = lower(do D^T) o Gamma,  E = strictly_lower(Y D^T) o Gamma       (do holds the scale)
@@ -22,24 +23,24 @@ namespace {
 
 template <class F, class IO> struct BackwardUnit {
   const DeltaProductBackward& p;
-  const Unit& u;
+  Unit u;
   int64_t Kp, Vp, Cp;      // K, V and micro-steps per chunk, rounded up to cache lines
   int64_t ldk, ldv, ldc;   // row strides
-  F *G, *GT, *ST, *spare;  // [Kp,ldv] [Vp,ldk] kChunksPerSegment x [Vp,ldk] [Kp,ldv]
+  F *G, *GT, *ST, *spare;  // [Kp,ldv] of each head [Vp,ldk] kChunksPerSegment x [Vp,ldk] [Kp,ldv]
   F *q, *k, *bk;           // [tokens,ldk] [steps,ldk] [steps,ldk] (minus beta k)
   F *D, *Dr, *DT;          // [Cp,ldv] [Cp,ldv] (rho D) [Vp,ldc]
   F *oY, *XE, *out, *src;  // do over Y, X over E, dq over er: [tokens + steps, .]; [steps,ldk]
   F *beta, *a, *gamma, *rho, *Gamma;
   size_t padded_bytes;  // of the matrices above, all but ST
 
-  BackwardUnit(const DeltaProductBackward& p_, const Unit& u_, Bump& bump) : p(p_), u(u_) {
+  BackwardUnit(const DeltaProductBackward& p_, Team team, Bump& bump) : p(p_), u(team.units[0]) {
     constexpr int64_t line = 64 / int64_t(sizeof(F));
     const auto up = [](int64_t n) { return (n + line - 1) / line * line; };
     const int64_t tokens = u.length < chunk_tokens(p.N) ? u.length : chunk_tokens(p.N);
     const int64_t steps = tokens * p.N, both = tokens + steps;
     Kp = up(p.K), Vp = up(p.V), Cp = up(steps);
     ldk = padded<F>(p.K), ldv = padded<F>(p.V), ldc = padded<F>(steps);
-    G = bump.take<F>(Kp * ldv), GT = bump.take<F>(Vp * ldk);
+    G = bump.take<F>(team.size * Kp * ldv), GT = bump.take<F>(Vp * ldk);
     spare = bump.take<F>(Kp * ldv);
     q = bump.take<F>(tokens * ldk), k = bump.take<F>(steps * ldk), bk = bump.take<F>(steps * ldk);
     D = bump.take<F>(Cp * ldv), DT = bump.take<F>(Vp * ldc);
@@ -53,9 +54,9 @@ template <class F, class IO> struct BackwardUnit {
   }
 
   int64_t token_index(int64_t t) const { return u.batch * p.T + u.begin + t; }
-  const F* error(int64_t t, int64_t j) const {
+  const F* error(const Unit& of, int64_t t, int64_t j) const {
     return static_cast<const F*>(p.error) +
-           (((u.batch * p.H + u.head) * p.T + u.begin + t) * p.N + j) * p.V;
+           (((of.batch * p.H + of.head) * p.T + of.begin + t) * p.N + j) * p.V;
   }
 
   // The gates of tokens [t0, t0 + n) and their products.
@@ -85,7 +86,7 @@ template <class F, class IO> struct BackwardUnit {
       read_row(row_of<const IO>(p.k, u, t, j), p.K, key);
       const F b = beta[i] =
           static_cast<const F*>(p.beta)[(token_index(t) * p.N + j) * p.H + u.head];
-      read_row(error(t, j), p.V, d);
+      read_row(error(u, t, j), p.V, d);
       scale_row(b, d, Vp, d);
       if (p.log_gate) scale_row(rho[i / p.N], d, Vp, Dr + i * ldv);
     }
@@ -118,14 +119,16 @@ template <class F, class IO> struct BackwardUnit {
   }
 
   // While token t goes by: where its gradients will be written, what the chunk before reads, and
-  // at `ahead`, if not negative, what the segment before reads first. Inlined as in forward.
-  [[gnu::always_inline]] void prefetch(int64_t t, int64_t n, int64_t ahead) const {
+  // token `ahead`, if there is one, of what the segment that comes next reads first. Inlined as in
+  // forward.
+  [[gnu::always_inline]] void prefetch(int64_t t, int64_t n, const Unit& next,
+                                       int64_t ahead) const {
     for (int64_t j = 0; j < p.N; ++j) {
       prefetch_to_write(row_of<IO>(p.dk, u, t, j), p.K);
       prefetch_to_write(row_of<IO>(p.dv, u, t, j), p.V);
-      if (ahead < 0) continue;
-      prefetch_row(row_of<const IO>(p.k, u, ahead, j), p.K);
-      prefetch_row(error(ahead, j), p.V);
+      if (ahead < 0 || ahead >= next.length) continue;
+      prefetch_row(row_of<const IO>(p.k, next, ahead, j), p.K);
+      prefetch_row(error(next, ahead, j), p.V);
     }
     if (!p.q.data) return;
     prefetch_to_write(row_of<IO>(p.dq, u, t, 0), p.K);
@@ -134,7 +137,8 @@ template <class F, class IO> struct BackwardUnit {
     prefetch_row(row_of<const IO>(p.d_o, u, t - n, 0), p.V);
   }
 
-  template <int NV> void reverse_block(int64_t c, int64_t t0, int64_t n, int64_t ahead) const {
+  template <int NV>
+  void reverse_block(int64_t c, int64_t t0, int64_t n, const Unit& next, int64_t ahead) const {
     constexpr int W = kLanes<F>;
     const bool has_q = p.q.data, gated = p.log_gate;
     F* const Y = oY + (has_q ? n : 0) * ldv + c;
@@ -165,7 +169,7 @@ template <class F, class IO> struct BackwardUnit {
       }
       const int64_t t = i / p.N;
       const F decay = gated ? a[t] : F(1);
-      if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, ahead < 0 ? -1 : ahead + t);
+      if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, next, ahead < 0 ? -1 : ahead + t);
       if (i == 0)
         end(block, ldv, p.K, k, d, decay, nullptr, nullptr, nullptr, nullptr);
       else if (i % p.N == 0)
@@ -194,7 +198,7 @@ template <class F, class IO> struct BackwardUnit {
     F* const dv = spare;
     for (int64_t i = 0; i < n * p.N; ++i) {
       const int64_t t = t0 + i / p.N, j = i % p.N;
-      const F *const y = Y + i * ldv, *const e = error(t, j);
+      const F *const y = Y + i * ldv, *const e = error(u, t, j);
       F total = 0;
       constexpr int W = kLanes<F>;
       Vec<F> sums{};
@@ -209,7 +213,8 @@ template <class F, class IO> struct BackwardUnit {
   }
 
   // One chunk of n tokens from t0 on, given the state before it and whether that is not zero.
-  void chunk(int64_t t0, int64_t n, const F* before, bool has_state, int64_t ahead) const {
+  void chunk(int64_t t0, int64_t n, const F* before, bool has_state, const Unit& next,
+             int64_t ahead) const {
     const int64_t steps = n * p.N, nq = p.q.data ? n : 0;
     load_writes(t0, n);
     for (int64_t t = 0; t < nq; ++t) {
@@ -227,7 +232,7 @@ template <class F, class IO> struct BackwardUnit {
       tail *= gamma[n - 1];
       for (int64_t i = 0; i < steps; ++i) tail += dot(k + i * ldk, src + i * ldk, Kp);
     }
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { reverse_block<nv()>(c, t0, n, ahead); });
+    for_each_block<F>(p.V, [&](int64_t c, auto nv) { reverse_block<nv()>(c, t0, n, next, ahead); });
     write_values(t0, n);
 
     F *const X = XE, *const E = XE + nq * ldc, *const dq = out, *const er = out + nq * ldk;
@@ -269,7 +274,8 @@ template <class F, class IO> struct BackwardUnit {
     }
   }
 
-  void segment(int64_t begin, int64_t end) const {
+  // The segment of `next` that begins at next_begin will be the next one.
+  void segment(int64_t begin, int64_t end, const Unit& next, int64_t next_begin) const {
     const int64_t step = chunk_tokens(p.N), chunks = (end - begin + step - 1) / step;
     const bool has_state = load_state(begin, ST);
     for (int64_t c = 0; c + 1 < chunks; ++c) {
@@ -278,36 +284,48 @@ template <class F, class IO> struct BackwardUnit {
     }
     for (int64_t c = chunks - 1; c >= 0; --c) {
       const int64_t t = begin + c * step, left = end - t;
-      // The segment before begins with its first chunk, and is as long as a segment can be.
-      const int64_t ahead = begin - delta_product_segment(p.N) + (chunks - 1 - c) * step;
-      chunk(t, left < step ? left : step, ST + c * Vp * ldk, c > 0 || has_state, ahead);
+      // It begins with its first chunk.
+      const int64_t ahead = next_begin < 0 ? -1 : next_begin + (chunks - 1 - c) * step;
+      chunk(t, left < step ? left : step, ST + c * Vp * ldk, c > 0 || has_state, next, ahead);
     }
   }
 };
 
-template <class F, class IO> void backward_unit(const DeltaProductBackward& p, const Unit& u) {
+template <class F, class IO> void backward_team(const DeltaProductBackward& p, Team team) {
   const FlushDenormals flush;
   Bump count{nullptr};
-  BackwardUnit<F, IO>(p, u, count);
+  BackwardUnit<F, IO>(p, team, count);
   void* const scratch = thread_scratch(count.used);
   Bump bump{static_cast<char*>(scratch)};
-  const BackwardUnit<F, IO> unit(p, u, bump);
+  BackwardUnit<F, IO> unit(p, team, bump);
+  const auto G = [first = unit.G, size = unit.Kp * unit.ldv](int64_t i) {
+    return first + i * size;
+  };
   // The padding of every matrix is zero from here on; without padding, G alone needs it.
   const bool padding = unit.Kp != p.K || unit.Vp != p.V;
   if (padding)
     std::memset(scratch, 0, unit.padded_bytes);
   else if (!p.d_final_state)
-    std::memset(unit.G, 0, size_t(unit.Kp * unit.ldv) * sizeof(F));
-  const int64_t at = (u.sequence * p.H + u.head) * p.K * p.V;
+    std::memset(G(0), 0, size_t(team.size * unit.Kp * unit.ldv) * sizeof(F));
+  const auto at = [&](int64_t i) {
+    return (team.units[i].sequence * p.H + team.units[i].head) * p.K * p.V;
+  };
   if (p.d_final_state)
-    copy_matrix(static_cast<const F*>(p.d_final_state) + at, p.V, p.K, p.V, unit.G, unit.ldv);
+    for (int64_t i = 0; i < team.size; ++i)
+      copy_matrix(static_cast<const F*>(p.d_final_state) + at(i), p.V, p.K, p.V, G(i), unit.ldv);
   const int64_t segment = delta_product_segment(p.N);
-  for (int64_t end = u.length; end > 0;) {
+  for (int64_t end = unit.u.length; end > 0;) {
     const int64_t begin = (end - 1) / segment * segment;
-    unit.segment(begin, end);
+    for (int64_t i = 0; i < team.size; ++i) {
+      const bool last = i + 1 == team.size;
+      unit.u = team.units[i], unit.G = G(i);
+      unit.segment(begin, end, team.units[last ? 0 : i + 1], last ? begin - segment : begin);
+    }
     end = begin;
   }
-  if (p.dstate) copy_matrix(unit.G, unit.ldv, p.K, p.V, static_cast<F*>(p.dstate) + at, p.V);
+  if (p.dstate)
+    for (int64_t i = 0; i < team.size; ++i)
+      copy_matrix(G(i), unit.ldv, p.K, p.V, static_cast<F*>(p.dstate) + at(i), p.V);
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/cpu/delta_product_units.h"
 
-// Forward of one head of one sequence, C = 1 or 2 micro-steps for one pass over the state. A pass
-// reads S for the next ones; the second of a pair adds by itself what the first will write:
+// Forward of a stretch of one head of one sequence, C = 1 or 2 micro-steps for one pass over the
+// state. A pass reads S for the next ones; the second of a pair adds by itself what the first will
+// write:
 //
 //   e_0 = v_0 - a_0 S^T k_0                                     d_0 = beta_0 e_0
 //   e_1 = v_1 - a_1 (a_0 S^T k_1 + (k_1 . k_0) d_0)             d_1 = beta_1 e_1
@@ -27,10 +28,12 @@ inline bool in_pairs(const DeltaProductForward& p, const Unit& u) {
 
 template <class F, class IO> struct ForwardUnit {
   const DeltaProductForward& p;
-  const Unit& u;
+  Unit u, next;                  // next: whose rows come after this stretch,
+  int64_t next_from;             // and from which token on
   F* S;                          // [K, row]
   F *key_buffer, *query_buffer;  // four rows each
   int64_t row;
+  int64_t from, to;  // the stretch: tokens of the sequence
 
   struct Step {
     int64_t t, j;  // token of the sequence, micro-step of the token
@@ -47,9 +50,9 @@ template <class F, class IO> struct ForwardUnit {
     return std::exp(
         static_cast<const F*>(p.log_gate)[(u.batch * p.T + u.begin + s.t) * p.H + u.head]);
   }
-  F* error(Step s) const {
+  F* error(const Unit& of, Step s) const {
     return static_cast<F*>(p.error) +
-           (((u.batch * p.H + u.head) * p.T + u.begin + s.t) * p.N + s.j) * p.V;
+           (((of.batch * p.H + of.head) * p.T + of.begin + s.t) * p.N + s.j) * p.V;
   }
   F* kept_state(int64_t t) const {
     const int64_t segment = delta_product_segment(p.N), slots = p.T / segment;
@@ -60,13 +63,15 @@ template <class F, class IO> struct ForwardUnit {
   // What step s and, at its first, its token need, for the columns [c, c + n). Always inlined: GCC
   // takes a function that only prefetches for one without effect, and drops the call.
   [[gnu::always_inline]] void prefetch(Step s, int64_t c, int64_t n) const {
-    if (s.t >= u.length) return;
-    prefetch_row(row_of<const IO>(p.k, u, s.t, s.j), p.K);
-    prefetch_row(row_of<const IO>(p.v, u, s.t, s.j) + c, n);
-    if (p.error) prefetch_to_write(error(s) + c, n);
+    const Unit& of = s.t < to ? u : next;
+    if (s.t >= to) s.t += next_from - to;
+    if (s.t >= of.length) return;
+    prefetch_row(row_of<const IO>(p.k, of, s.t, s.j), p.K);
+    prefetch_row(row_of<const IO>(p.v, of, s.t, s.j) + c, n);
+    if (p.error) prefetch_to_write(error(of, s) + c, n);
     if (!p.q.data || s.j > 0) return;
-    prefetch_row(row_of<const IO>(p.q, u, s.t, 0), p.K);
-    prefetch_to_write(row_of<IO>(p.o, u, s.t, 0) + c, n);
+    prefetch_row(row_of<const IO>(p.q, of, s.t, 0), p.K);
+    prefetch_to_write(row_of<IO>(p.o, of, s.t, 0) + c, n);
   }
 
   template <int NV, int C>
@@ -94,13 +99,13 @@ template <class F, class IO> struct ForwardUnit {
   // A group of steps and the rows they read of the state before them.
   template <int C> struct Group {
     Step step[C];
-    int steps, reads;               // 0 when the sequence has ended
+    int steps, reads;               // 0 when the stretch has ended
     const F* read[C == 1 ? 1 : 3];  // keys, then the query of a token that ends between them
   };
 
   template <int C> void group(Step s, Group<C>& g) const {
     const Reader<F, IO> key{key_buffer, p.K}, query{query_buffer, p.K};
-    for (g.steps = 0; g.steps < C && s.t < u.length; s = after(s)) {
+    for (g.steps = 0; g.steps < C && s.t < to; s = after(s)) {
       g.step[g.steps] = s;
       g.read[g.steps++] = key(row_of<const IO>(p.k, u, s.t, s.j), s.t * p.N + s.j);
     }
@@ -125,10 +130,10 @@ template <class F, class IO> struct ForwardUnit {
       e[i] -= x[i];
       d[i] = b * e[i];
     }
-    if (p.error) store_block<F, NV>(e, n, error(s) + c);
+    if (p.error) store_block<F, NV>(e, n, error(u, s) + c);
   }
 
-  // The columns [c, c + NV vectors).
+  // The columns [c, c + NV vectors), over the stretch.
   template <int NV, int C> void block(int64_t c) const {
     const int64_t segment = delta_product_segment(p.N);
     const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
@@ -137,7 +142,7 @@ template <class F, class IO> struct ForwardUnit {
     Vec<F> x[R][NV], d[C][NV], o[NV];
     Group<C> g[2];
     int now = 0;
-    group<C>({0, 0}, g[now]);
+    group<C>({from, 0}, g[now]);
     if (g[now].reads == R)
       read_pass<F, NV, C, R>(S + c, row, p.K, g[now].read, x);
     else
@@ -185,26 +190,45 @@ template <class F, class IO> struct ForwardUnit {
   }
 };
 
-template <class F, class IO>
-ForwardUnit<F, IO> lay_out(const DeltaProductForward& p, const Unit& u, Bump& bump) {
-  const int64_t row = padded<F>(p.V), key = padded<F>(p.K);
-  return {p, u, bump.take<F>(p.K * row), bump.take<F>(4 * key), bump.take<F>(4 * key), row};
-}
-
-template <class F, class IO> void forward_unit(const DeltaProductForward& p, const Unit& u) {
+template <class F, class IO> void forward_team(const DeltaProductForward& p, Team team) {
   const FlushDenormals flush;
-  Bump count{nullptr};
-  lay_out<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const ForwardUnit<F, IO> unit = lay_out<F, IO>(p, u, bump);
-  const int64_t at = (u.sequence * p.H + u.head) * p.K * p.V;
-  std::memset(unit.S, 0, size_t(p.K * unit.row) * sizeof(F));
-  if (p.state) copy_matrix(static_cast<const F*>(p.state) + at, p.V, p.K, p.V, unit.S, unit.row);
-  if (u.length > 0)
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) {
-      in_pairs(p, u) ? unit.template block<nv(), 2>(c) : unit.template block<nv(), 1>(c);
-    });
-  copy_matrix(unit.S, unit.row, p.K, p.V, static_cast<F*>(p.final_state) + at, p.V);
+  const int64_t row = padded<F>(p.V), key = padded<F>(p.K), length = team.units[0].length;
+  F *states, *keys, *queries;
+  const auto lay_out = [&](Bump bump) {
+    states = bump.take<F>(team.size * p.K * row);
+    keys = bump.take<F>(4 * key), queries = bump.take<F>(4 * key);
+    return bump.used;
+  };
+  lay_out({static_cast<char*>(thread_scratch(lay_out({nullptr})))});
+  const auto state = [&](int64_t i) { return states + i * p.K * row; };
+  const auto at = [&](int64_t i) {
+    return (team.units[i].sequence * p.H + team.units[i].head) * p.K * p.V;
+  };
+  std::memset(states, 0, size_t(team.size * p.K * row) * sizeof(F));
+  if (p.state)
+    for (int64_t i = 0; i < team.size; ++i)
+      copy_matrix(static_cast<const F*>(p.state) + at(i), p.V, p.K, p.V, state(i), row);
+  const int64_t stretch = team.size > 1 ? kStretch : length;
+  for (int64_t from = 0; from < length; from += stretch)
+    for (int64_t i = 0; i < team.size; ++i) {
+      const int64_t to = length - from < stretch ? length : from + stretch;
+      const bool last = i + 1 == team.size;
+      const ForwardUnit<F, IO> unit{.p = p,
+                                    .u = team.units[i],
+                                    .next = team.units[last ? 0 : i + 1],
+                                    .next_from = last ? to : from,
+                                    .S = state(i),
+                                    .key_buffer = keys,
+                                    .query_buffer = queries,
+                                    .row = row,
+                                    .from = from,
+                                    .to = to};
+      for_each_block<F>(p.V, [&](int64_t c, auto nv) {
+        in_pairs(p, unit.u) ? unit.template block<nv(), 2>(c) : unit.template block<nv(), 1>(c);
+      });
+    }
+  for (int64_t i = 0; i < team.size; ++i)
+    copy_matrix(state(i), row, p.K, p.V, static_cast<F*>(p.final_state) + at(i), p.V);
 }
 
 }  // namespace

@@ -3,11 +3,12 @@
 
 #include "kernels/cuda/chunk.h"
 #include "kernels/cuda/delta_product.h"
+#include "kernels/cuda/one_chunk.h"
 
 // Which kernel when: the one place that decides.
 namespace lrnn::kernels::cuda {
 
-enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kAccurate, kFast };
+enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kOneChunk, kAccurate, kFast };
 
 // `precision` as in ops/delta_product.h: the least that will do.
 inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
@@ -19,6 +20,8 @@ inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
   // With a warp for every scheduler of the chip nothing is faster for small heads than a warp each,
   // and its chunks are accurate whatever was asked for.
   if (exact == Method::kSmall && p.S * p.H >= 512 && steps > 16) return Method::kSmallChunks;
+  // A sequence that is one chunk needs no state between chunks.
+  if (exact == Method::kExact && !fast && steps > 16 && one_chunk_fits(p)) return Method::kOneChunk;
   if (!chunk_fits(p) || steps <= (p.K <= 64 && p.V <= 64 ? 64 : 32)) return exact;
   // With fewer small heads the recurrence is more accurate than chunks of 64, at up to a third of a
   // millisecond for this many micro-steps.

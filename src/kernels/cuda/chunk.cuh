@@ -29,6 +29,9 @@ struct Queries {
 // than 128 channels leave no room for the second.
 __host__ __device__ constexpr int rests_of_T(int KT) { return KT > 128 ? 1 : 2; }
 
+// reverse_makes_P for the sizes that the Hopper kernels take.
+__host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !split && !gate; }
+
 // Per chunk and head, in vectors [kVectorCount][64]: beta, decay up to i, decay after i, scale x
 // decay, the gate that applies at i.
 enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };

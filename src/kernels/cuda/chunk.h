@@ -21,7 +21,7 @@ struct ChunkWork {
   float* vectors = nullptr;                  // [slots,H,5,64]
   // From forward, if anything is kept, and from the backward sweep.
   uint16_t *states_rest = nullptr, *error_rest = nullptr;  // as states and error
-  uint16_t *dstates_rest = nullptr, *dv_rest = nullptr;    // as dstates and error
+  uint16_t *dstates_rest = nullptr, *dv_rest = nullptr;    // as states and error
   int rows = 0;                                            // of P: 64 for N = 1, else 32
   bool split = false;
 };
@@ -35,10 +35,29 @@ struct Segments {
   float* between = nullptr;  // [S,H,count,K,V]: B, then the state after each segment but the last
 };
 int64_t segment_map_size(const DeltaProductInputs& p);  // floats in a map
+// Whether the backward sweep makes P again, from the keys and queries it reads anyway. With a gate
+// or split operands that would take it too long, so forward keeps P.
+bool reverse_makes_P(const DeltaProductInputs& p, bool split);
 // Values of a kept state, [V,K], or, where the Hopper kernels keep it, as they multiply it:
 // [64 or 128 padded keys / 64, V, 64], swizzled (wgmma.cuh).
 int64_t state_size(const DeltaProductInputs& p);
 int chip_processors();
+
+// Where backward keeps the gradients of the state after each chunk, in bfloat16. One is V rows of K
+// values (padded as state_size says). The Hopper kernels put its first rows where dK and dQ of the
+// same chunk are going to be, if those are as wide: the block that makes them has read the gradient
+// by then. A chunk of fewer than 64 micro-steps has too few rows to lend; there is one at most in a
+// sequence. Where operands are split nothing is lent: rows that lie apart take longer to fetch, and
+// those kernels have no room to fetch ahead.
+struct StateGradients {
+  int in_dk = 0, in_dq = 0;    // rows lent
+  uint16_t* chunks = nullptr;  // [slots,H,V - lent,K]: the other rows
+  uint16_t* ends = nullptr;    // [S,H,lent,K]: the first ones after a sequence's last chunk
+};
+StateGradients lend_rows(const DeltaProductBackward& p, bool split);
+// Values in the two.
+int64_t chunks_size(const DeltaProductBackward& p, const StateGradients& at);
+int64_t ends_size(const DeltaProductBackward& p, const StateGradients& at);
 
 bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type
 int chunk_query_rows(int64_t N);
@@ -55,7 +74,7 @@ void hopper_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* strea
 void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                     void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                    uint16_t* dstates, void* stream);
+                    const StateGradients& dstates, void* stream);
 // The map of every segment that has one, and the state after the first, without split operands.
 void hopper_map(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                 void* stream);
@@ -63,12 +82,12 @@ void hopper_map(const DeltaProductForward& p, const ChunkWork& w, const Segments
 // before the last.
 void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards,
                  void* stream);
-void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                      void* stream);
-// Backward in two steps. dstates: bfloat16 [slots,H,V,K], the gradient of the state after a chunk.
+void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w,
+                      const StateGradients& dstates, void* stream);
+// Backward in two steps.
 void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                   uint16_t* dstates, void* stream);
-void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                     void* stream);
+                   const StateGradients& dstates, void* stream);
+void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w,
+                     const StateGradients& dstates, void* stream);
 
 }  // namespace lrnn::kernels::cuda

@@ -357,16 +357,16 @@ void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const u
 
 }  // namespace
 
-void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                     void* stream) {
+void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w,
+                     const StateGradients& dstates, void* stream) {
   if (chunk_slots(p, kChunk) * p.H == 0) return;
 #ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_gradients(p, w, dstates, stream);
 #endif
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.K <= 32) return launch_gradients<32, 2>(p, w, dstates, on);
-  if (p.K <= 64) return launch_gradients<64, 4>(p, w, dstates, on);
-  return launch_gradients<128, 4>(p, w, dstates, on);
+  if (p.K <= 32) return launch_gradients<32, 2>(p, w, dstates.chunks, on);
+  if (p.K <= 64) return launch_gradients<64, 4>(p, w, dstates.chunks, on);
+  return launch_gradients<128, 4>(p, w, dstates.chunks, on);
 }
 
 }  // namespace lrnn::kernels::cuda

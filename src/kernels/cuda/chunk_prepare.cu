@@ -111,6 +111,26 @@ int64_t state_size(const DeltaProductInputs& p) {
 }
 int chip_processors() { return processors(); }
 
+bool reverse_makes_P(const DeltaProductInputs& p, bool split) {
+  return hopper_fits(p) && makes_P(split, p.log_gate);
+}
+
+StateGradients lend_rows(const DeltaProductBackward& p, bool split) {
+  StateGradients at;
+  if (split || !hopper_fits(p) || state_size(p) != p.V * p.K) return at;
+  const int64_t reads = p.q.data ? kChunk / p.N : 0;  // at least, of a whole chunk
+  at.in_dk = int(p.V < kChunk ? p.V : kChunk);
+  at.in_dq = int(p.V - at.in_dk < reads ? p.V - at.in_dk : reads);
+  return at;
+}
+int64_t chunks_size(const DeltaProductBackward& p, const StateGradients& at) {
+  return chunk_count(p) * p.H * (state_size(p) - (at.in_dk + at.in_dq) * p.K);
+}
+int64_t ends_size(const DeltaProductBackward& p, const StateGradients& at) {
+  if (!p.cu_seqlens && p.T * p.N % kChunk == 0) return 0;
+  return p.S * p.H * (at.in_dk + at.in_dq) * p.K;
+}
+
 void chunk_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream) {
   if (chunk_slots(p, kChunk) * p.H == 0) return;
 #ifdef LRNN_HOPPER

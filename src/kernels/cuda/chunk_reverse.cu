@@ -272,16 +272,17 @@ void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t*
 }  // namespace
 
 void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w,
-                   [[maybe_unused]] const Segments& segments, uint16_t* dstates, void* stream) {
+                   [[maybe_unused]] const Segments& segments, const StateGradients& dstates,
+                   void* stream) {
   if (p.S * p.H == 0) return;
 #ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_reverse(p, w, segments, dstates, stream);
 #endif
   const auto on = static_cast<cudaStream_t>(stream);
-  if (p.K <= 32) return launch_reverse<32>(p, w, dstates, on);
-  if (p.K <= 64) return launch_reverse<64>(p, w, dstates, on);
-  if (p.K <= 128) return launch_reverse<128>(p, w, dstates, on);
-  return launch_reverse<256>(p, w, dstates, on);
+  if (p.K <= 32) return launch_reverse<32>(p, w, dstates.chunks, on);
+  if (p.K <= 64) return launch_reverse<64>(p, w, dstates.chunks, on);
+  if (p.K <= 128) return launch_reverse<128>(p, w, dstates.chunks, on);
+  return launch_reverse<256>(p, w, dstates.chunks, on);
 }
 
 }  // namespace lrnn::kernels::cuda

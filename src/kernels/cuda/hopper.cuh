@@ -140,12 +140,12 @@ __device__ __forceinline__ void bring_chunk(const Stages& pipeline, int n, uint3
 }
 
 // The fetching group gives its registers to those that compute, more of them where operands are
-// split.
-template <bool kSplit> __device__ __forceinline__ void few_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : 40));
+// split, fewer where it has products to make itself.
+template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void few_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : kProducts ? 120 : 40));
 }
-template <bool kSplit> __device__ __forceinline__ void many_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : 232));
+template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void many_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : kProducts ? 192 : 232));
 }
 
 // The chunks of a sequence that a block walks.
@@ -311,11 +311,9 @@ __device__ __forceinline__ void meet_group() {
   asm volatile("bar.sync %0, 128;\n" ::"r"(1 + threadIdx.x / 128) : "memory");
 }
 
-// The operand of a state to memory, swizzled: `to` is row v0 of the warp's 16 in the first 64 keys,
-// `room` as many bytes of shared memory.
+// The operand of a state in shared memory, swizzled: the warp's 16 rows of every 64 keys.
 template <int kSteps>
-__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t V,
-                                           uint32_t room) {
+__device__ __forceinline__ void put_state(const uint32_t (&a)[kSteps][4], uint32_t room) {
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int k = 0; k < kSteps; ++k)
@@ -323,8 +321,57 @@ __device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint1
              a[k]);
   wgmma::publish();
   __syncwarp();
+}
+// And from there to memory: `to` is row v0 of the warp's 16 in the first 64 keys.
+template <int kSteps>
+__device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t V,
+                                           uint32_t room) {
+  const int lane = threadIdx.x % 32;
+  put_state(a, room);
   if (lane < kSteps / 4) send(to + lane * V * 64, room + lane * 16 * 128, 16 * 128);
 }
+
+// Where the rows of the gradient of the state after a chunk lie (StateGradients in chunk.h). Of the
+// state in memory, [KT / 64, V, 64], row n is the n-th KT values.
+template <int KT> class GradientRows {
+ public:
+  // `item` counts chunks of heads, `head` heads of sequences; the chunk begins at micro-step
+  // `first` of its sequence.
+  __device__ __forceinline__ GradientRows(const DeltaProductBackward& p, const StateGradients& at,
+                                          const Span& span, int64_t first, int count, int64_t h,
+                                          int64_t item, int64_t head)
+      : in_dk_(at.in_dk), lent_(at.in_dk + at.in_dq), own_(at.chunks + item * (p.V - lent_) * KT) {
+    if (count < kChunk) {
+      dk_ = at.ends + head * lent_ * KT, dk_step_ = KT;
+      dq_ = dk_ + in_dk_ * KT, dq_step_ = KT;
+    } else {
+      dk_ = static_cast<uint16_t*>(p.dk.data) + row_at(p.dk, span.b, span.t0, 0, h) +
+            first * p.dk.step;
+      dk_step_ = p.dk.step;
+      const int64_t token = p.N == 1 ? first : uint32_t(first) / uint32_t(p.N);
+      dq_ = static_cast<uint16_t*>(p.dq.data) + row_at(p.dq, span.b, span.t0 + token, 0, h);
+      dq_step_ = p.dq.token;
+    }
+  }
+  __device__ __forceinline__ uint16_t* at(int n) const {
+    return n < in_dk_  ? dk_ + n * dk_step_
+           : n < lent_ ? dq_ + (n - in_dk_) * dq_step_
+                       : own_ + int64_t(n - lent_) * KT;
+  }
+  // Values from row n to the next, if it lies in the same place.
+  __device__ __forceinline__ int64_t step(int n) const {
+    return n < in_dk_ ? dk_step_ : n < lent_ ? dq_step_ : KT;
+  }
+  // Whether rows n to n + count - 1 are a whole number of rows of dk, or of dq, or of the others.
+  __device__ __forceinline__ bool together(int n, int count) const {
+    return n + count <= in_dk_ || (n >= in_dk_ && n + count <= lent_) || n >= lent_;
+  }
+
+ private:
+  int in_dk_, lent_;
+  uint16_t *dk_, *dq_, *own_;
+  int64_t dk_step_, dq_step_;
+};
 
 // Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's
 // 16 columns of a tile [8 kTiles, 64].

@@ -212,7 +212,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne>& z, co
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
 template <int KT, int VT, bool kSplit, bool kOne>
 __global__ void __launch_bounds__(kThreads, 1)
-    hopper_sums(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, unsigned items) {
+    hopper_sums(DeltaProductBackward p, ChunkWork w, StateGradients dstates, unsigned items) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using C = Chunk<KT, VT, kSplit, kOne>;
   const auto used = [&](unsigned item) {  // the next chunk that is not empty
@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 }
 
 template <int KT, int VT, bool kSplit, bool kOne>
-void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
+void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const StateGradients& dstates,
                  cudaStream_t stream) {
   const int bytes = Layout<KT, VT, kSplit>(p.log_gate).bytes;
   auto* kernel = hopper_sums<KT, VT, kSplit, kOne>;
@@ -276,8 +276,8 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const uint16
 
 }  // namespace
 
-void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                      void* stream) {
+void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w,
+                      const StateGradients& dstates, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.K <= 64)
     w.split         ? launch_sums<64, 64, true, false>(p, w, dstates, on)

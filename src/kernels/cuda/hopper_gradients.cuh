@@ -143,7 +143,7 @@ __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "
 template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   using Places = Layout<KT, VT, kSplit>;
   const DeltaProductBackward& p;
-  const uint16_t* dstates;
+  const StateGradients& dstates;
   unsigned char* memory;
   Places layout;
   int64_t h, head;
@@ -153,8 +153,8 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   uint32_t base, k, q;  // in shared memory
   int buffer;
 
-  __device__ Chunk(const DeltaProductBackward& p_, const uint16_t* dstates_, unsigned char* memory_,
-                   unsigned item, int buffer_)
+  __device__ Chunk(const DeltaProductBackward& p_, const StateGradients& dstates_,
+                   unsigned char* memory_, unsigned item, int buffer_)
       : p(p_),
         dstates(dstates_),
         memory(memory_),
@@ -222,12 +222,35 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       fetch_errors(layout.e + Places::kValues, w.error_rest);
     }
     if (threadIdx.x == 0) {
-      barrier_expect(barrier(), 2 * Places::kParts * Places::kState);
+      barrier_expect(barrier(), (kSplit ? 4 : 1) * Places::kState);
       fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
-      fetch_state(layout.G, dstates);
       if constexpr (kSplit) {
+        fetch_state(layout.G, dstates.chunks);
         fetch_state(layout.S + Places::kState, w.states_rest);
         fetch_state(layout.G + Places::kState, w.dstates_rest);
+      }
+    }
+    if (!kSplit && threadIdx.x < kThreads / 2) fetch_gradient(v0);
+  }
+  // The gradient of the state, whose rows lie apart, by the group that has less to do. For the copy
+  // engine, which takes the rows of a warp one after the other, there are too many.
+  __device__ __forceinline__ void fetch_gradient(int v0) const {
+    constexpr int kPieces = KT / 8, kPass = kThreads / 2 / kPieces,
+                  kRun = VT * 64 / KT < kChunk ? VT * 64 / KT : kChunk;
+    const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
+    const int piece = threadIdx.x % kPieces, own = threadIdx.x / kPieces;
+#pragma unroll
+    for (int n = 0; n < VT; n += kRun) {
+      constexpr int kEach = VT * 64 / KT;  // rows with 64 keys
+      const int row = n / kEach * int(p.V * 64 / KT) + v0 * 64 / KT + n % kEach;
+      const uint32_t to = base + layout.G + (n + own) * KT * 2 + piece * 16;
+      if (rows.together(row, kRun)) {
+        fetch_pieces<kRun / kPass, kPass * KT * 2>(to, rows.at(row + own) + piece * 8,
+                                                   rows.step(row) * kPass, kRun / kPass);
+      } else {
+#pragma unroll 1
+        for (int i = 0; i < kRun; i += kPass)
+          copy_async(to + i * KT * 2, rows.at(row + own + i) + piece * 8);
       }
     }
   }

@@ -1,14 +1,16 @@
 #include "kernels/cuda/hopper.cuh"
 
 // The backward sweep of chunk_reverse.cu on Hopper's warp-group products. With kMap it only follows
-// the gradient of the state through a segment, from zero at its end; the last one's is given.
+// the gradient of the state through a segment, from zero at its end; the last one's is given. Where
+// it is not kept, the fetching group makes P from the keys and queries that it fetched.
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
+template <int KT, int kRows, bool kSplit, bool kMakeP> struct Layout {  // of one stage, in bytes
   static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
                        T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
-                       P_rest = P + kRows * 128, d_o = P_rest + (kSplit ? kRows * 128 : 0);
+                       P_rest = P + (kMakeP ? kTileBytes : kRows * 128),
+                       d_o = P_rest + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
@@ -24,12 +26,51 @@ template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in b
   }
 };
 
+// P^T = scale K Q^T where the query comes after the key, by a warp group: rows of a swizzled tile.
+template <int KT, int kRows>
+__device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, const Queries& queries,
+                                       float scale) {
+  float x[kRows / 8][4];
+  meet_group();  // all has come
+  wgmma::fence();
+#pragma unroll
+  for (int step = 0; step < KT / 16; ++step) {
+    const uint64_t a = wgmma::rows_as_n(k + step / 4 * kTileBytes) + step % 4 * 2,
+                   b = wgmma::rows_as_n(q + step / 4 * kRows * 128) + step % 4 * 2;
+    if (step == 0)
+      wgmma::multiply<false, false, true>(x, a, b);
+    else
+      wgmma::multiply<false, false, false>(x, a, b);
+  }
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::hold(x);
+  const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 % 4 * 16, i = row0 + lane / 4;
+#pragma unroll
+  for (int t = 0; t < kRows / 8; ++t)
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const int r = t * 8 + lane % 4 * 2 + u;
+      const int last = r < queries.rows ? queries.place + r * queries.every : -1;
+      x[t][u] = i <= last ? scale * x[t][u] : 0.f;
+      x[t][2 + u] = i + 8 <= last ? scale * x[t][2 + u] : 0.f;
+    }
+  const uint32_t at = to + (row0 + lane % 16) * 128;
+#pragma unroll
+  for (int n = 0; n < kRows / 16; ++n) {
+    uint32_t r[4], none[4];
+    as_operand<false>(r, none, x[2 * n], x[2 * n + 1]);
+    stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r);
+  }
+}
+
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, uint16_t* dstates,
+    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
                 int columns) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  using L = Layout<KT, kRows, kSplit>;
+  constexpr bool kMakeP = makes_P(kSplit, kGate);
+  using L = Layout<KT, kRows, kSplit, kMakeP>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
   let_next_start();
   const Stretch stretch(p, segments);
@@ -49,7 +90,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   wait_for_last();
 
   if (int(threadIdx.x) >= groups * 128) {
-    few_registers<kSplit>();
+    few_registers<kSplit, kMakeP>();
     const int rank = threadIdx.x - groups * 128;
     const uint16_t* const k_rows =
         static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
@@ -62,15 +103,23 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
       const int count = int(min(int64_t(kChunk), steps - first));
       const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+      const Queries queries(p, first, count);
+      // What P is made of comes first, where it is made.
+      const auto bring_pieces = [&] {
+        if (rank == 0)
+          bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
+                                        !kMakeP && p.q.data);
+      };
       pipeline.wait_free(n);
-      if (rank == 0)
-        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at, p.q.data);
+      if constexpr (!kMakeP) bring_pieces();
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      if (p.q.data) {
-        const Queries queries(p, first, count);
+      if (p.q.data)
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
                                           p.q.token, queries.rows, int(p.K));
+      copy_commit();
+      if constexpr (kMakeP) bring_pieces();
+      if (p.q.data) {
         const uint16_t* const d_o = do_rows + queries.token * p.d_o.token;
         if (columns == 128)
           fetch_rows_by<128, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token,
@@ -79,13 +128,18 @@ __global__ void __launch_bounds__(kMostThreads, 1)
           fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
       }
       copy_commit();
+      if (kMakeP && p.q.data) {  // while the gradient of o comes
+        copy_wait<1>();
+        wgmma::publish();
+        make_P<KT, kRows>(stage + L::P, stage + L::k, stage + L::q, queries, float(p.scale));
+      }
       copy_wait<0>();
       wgmma::publish();
       pipeline.filled(n);
     }
     return;
   }
-  many_registers<kSplit>();
+  many_registers<kSplit, kMakeP>();
 
   const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
   const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
@@ -132,54 +186,58 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 #pragma unroll
         for (int u = 0; u < 4; ++u) G[t][u] *= decay;
     }
-    wgmma::fence();
-    times_rows<true, kTileBytes>(dD, a, stage + L::k);
-    if constexpr (kSplit) {  // too few registers for a second accumulator
-      times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
-      wgmma::commit();
-      if constexpr (!kMap) {
-        const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
+    const auto send_gradients = [&] {
+      if constexpr (kMap) return;
+      const int64_t item = (slot0 + chunk) * p.H + h;
+      if constexpr (kSplit) {
+        const int64_t to = item * p.V * KT + v0 * 64;
         send_wait<0>();
         meet_group();
-        send_state(a, dstates + to, p.V, state_room);
+        send_state(a, dstates.chunks + to, p.V, state_room);
         send_commit();
         send_wait<0>();
         __syncwarp();
         send_state(a_rest, w.dstates_rest + to, p.V, state_room);
-        send_commit();
+      } else {
+        send_wait<1>();
+        __syncwarp();
+        put_state(a, state_room);
+        const GradientRows<KT> rows(p, dstates, span, first, count, h, item, head);
+        if (lane < 16) {
+          constexpr int kEach = 16 * 64 / KT;  // rows with 64 keys
+          const int row = lane / kEach * int(p.V * 64 / KT) + int(v0) * 64 / KT + lane % kEach;
+          send(rows.at(row), state_room + lane * KT * 2, KT * 2);
+        }
       }
+      send_commit();
+    };
+    // The second sum of dD follows the first in the same registers. Split operands need theirs back
+    // before, and a gate scales the first alone.
+    constexpr bool kPause = kSplit || kGate;
+    wgmma::fence();
+    times_rows<true, kTileBytes>(dD, a, stage + L::k);
+    if constexpr (kSplit) times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
+    if constexpr (kPause) {
+      wgmma::commit();
+      send_gradients();
       wgmma::wait<0>();
       wgmma::hold(dD);
       if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
       wgmma::fence();
-      times_columns<false>(dD, o, stage + L::P, kTileBytes);
-      times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
-      wgmma::commit();
-      times_columns<false>(G, read, stage + L::q, kRows * 128);
-      times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
-      wgmma::commit();
-      wgmma::wait<1>();
-      wgmma::hold(dD);
-    } else {
-      float from_o[8][4];
-      times_columns<true>(from_o, o, stage + L::P, kTileBytes);
-      wgmma::commit();
-      times_columns<false>(G, read, stage + L::q, kRows * 128);
-      wgmma::commit();
-      if constexpr (!kMap) {
-        send_wait<1>();
-        __syncwarp();
-        send_state(a, dstates + ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64, p.V, state_room);
-        send_commit();
-      }
-      wgmma::wait<1>();
-      wgmma::hold(dD), wgmma::hold(from_o);
-      if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
-#pragma unroll
-      for (int t = 0; t < 8; ++t)
-#pragma unroll
-        for (int u = 0; u < 4; ++u) dD[t][u] += from_o[t][u];
     }
+    if constexpr (kMakeP)
+      times_rows<false, kTileBytes>(dD, o, stage + L::P);
+    else
+      times_columns<false>(dD, o, stage + L::P, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
+    wgmma::commit();
+    times_columns<false>(G, read, stage + L::q, kRows * 128);
+    if constexpr (kSplit) times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
+    wgmma::commit();
+    if constexpr (!kPause) send_gradients();
+    wgmma::wait<1>();
+    wgmma::hold(dD);
+
     float Y[8][4];
     uint32_t d[4][4], d_rest[4][4];
     as_operands<kSplit>(d, d_rest, dD);
@@ -238,10 +296,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
 void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                 uint16_t* dstates, cudaStream_t stream) {
+                 const StateGradients& dstates, cudaStream_t stream) {
   const int64_t walks = p.S * p.H * segments.count;
   const int columns = columns_of(p.V, (kMap ? walks - p.S * p.H : walks) * p.V / 128);
-  const int bytes = Layout<KT, kRows, kSplit>::all(columns);
+  const int bytes = Layout<KT, kRows, kSplit, makes_P(kSplit, kGate)>::all(columns);
   auto* kernel = hopper_back<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
   const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
@@ -256,7 +314,7 @@ void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segmen
 
 template <int KT, int kRows, bool kSplit, bool kGate>
 void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                uint16_t* dstates, cudaStream_t stream) {
+                const StateGradients& dstates, cudaStream_t stream) {
   if (segments.count > 1) {
     launch_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stream);
     hopper_join(p, segments, false, stream);
@@ -266,7 +324,7 @@ void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segment
 
 template <int KT, int kRows>
 void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                   uint16_t* dstates, cudaStream_t stream) {
+                   const StateGradients& dstates, cudaStream_t stream) {
   if (p.log_gate)
     w.split ? launch_all<KT, kRows, true, true>(p, w, segments, dstates, stream)
             : launch_all<KT, kRows, false, true>(p, w, segments, dstates, stream);
@@ -278,7 +336,7 @@ void launch_hopper(const DeltaProductBackward& p, const ChunkWork& w, const Segm
 }  // namespace
 
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                    uint16_t* dstates, void* stream) {
+                    const StateGradients& dstates, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
   if (p.S * p.H == 0) return;
   if (p.K <= 64)

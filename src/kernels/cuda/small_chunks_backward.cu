@@ -146,8 +146,9 @@ __global__ void __launch_bounds__(32, 12)
     }
     fetch(room.e, kept.error + errors, V, count, V);
     fetch(room.e_rest, kept.error_rest + errors, V, count, V);
-    fetch(room.S, kept.states + state, K, V, K);
-    fetch(room.S_rest, kept.states_rest + state, K, V, K);
+    const int kept_rows = chunk > 0 || p.state ? V : 0;  // a state of zero was not kept
+    fetch(room.S, kept.states + state, K, kept_rows, K);
+    fetch(room.S_rest, kept.states_rest + state, K, kept_rows, K);
     copy_commit();
     fill_vectors(room.vectors, gates.decay, p, scalars, queries);
     if (chunk > 0) ask_for_keys(chunk - 1);

@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p,
     copy_commit();
     Left s[2][2];
     operands(s, S);
-    if (kept.states) {
+    if (kept.states && (first > 0 || p.state)) {  // backward knows a state of zero
       const int64_t to = ((at.slot0 + first / kSteps) * p.H + at.h) * K * V;
 #pragma unroll
       for (int part = 0; part < 2; ++part) {

@@ -1,3 +1,4 @@
+#include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/take.h"
 
@@ -141,6 +142,88 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The same by tensor cores, for up to 16 rows and packs of 64 columns: dy's rows times a matrix of
+// ones and zeros. A warp has a run of dy's rows and 64 columns: lane 4g+c eight of four rows at a
+// time, so that its words of two rows make operands without leaving the lane. The columns of an
+// operand are then those of number j in every eight.
+constexpr int kProductColumns = 64, kProductRows = 16, kProductWarps = kThreads / 32;
+
+// float32 is the sum of three bfloat16.
+template <bool Bf> struct Eight {  // values of a row
+  uint4 w[Bf ? 1 : 2];
+  __device__ __forceinline__ void load(const void* data, int64_t at, bool inside) {
+    const auto* const from =
+        reinterpret_cast<const uint4*>(static_cast<const char*>(data) + at * (Bf ? 2 : 4));
+#pragma unroll
+    for (int i = 0; i < (Bf ? 1 : 2); ++i) w[i] = inside ? from[i] : make_uint4(0, 0, 0, 0);
+  }
+  __device__ __forceinline__ uint32_t word(int i) const {
+    const uint4& x = w[i / 4];
+    return i % 4 == 0 ? x.x : i % 4 == 1 ? x.y : i % 4 == 2 ? x.z : x.w;
+  }
+};
+template <bool Bf>
+__device__ __forceinline__ void add_products(float (&sum)[4], const uint32_t (&ones)[4],
+                                             const Eight<Bf> (&x)[4], int j) {
+  if constexpr (Bf) {
+    const int which = j % 2 ? 0x7632 : 0x5410;
+    mma(sum, ones, __byte_perm(x[0].word(j / 2), x[1].word(j / 2), which),
+        __byte_perm(x[2].word(j / 2), x[3].word(j / 2), which));
+  } else {
+    float v[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) v[u] = __uint_as_float(x[u].word(j));
+#pragma unroll
+    for (int part = 0; part < 3; ++part) {
+      const uint32_t first = pack(v[0], v[1]), second = pack(v[2], v[3]);
+      mma(sum, ones, first, second);
+      v[0] -= low_of(first), v[1] -= high_of(first);
+      v[2] -= low_of(second), v[3] -= high_of(second);
+    }
+  }
+}
+
+template <bool Bf>
+__global__ void __launch_bounds__(kThreads)
+    to_products(const void* dy, const int64_t* index, int64_t n, int64_t part, int64_t rows,
+                int64_t D, float* partial) {
+  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4;
+  const int64_t begin = (int64_t(blockIdx.y) * kProductWarps + threadIdx.x / 32) * kProductColumns,
+                first = int64_t(blockIdx.x) * part, last = min(first + part, n);
+  if (begin >= D) return;
+  float sums[8][4] = {};
+#pragma unroll 2
+  for (int64_t base = first; base < last; base += 16) {
+    Eight<Bf> x[4];
+    int row[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int64_t i = base + u / 2 * 8 + 2 * c + u % 2;
+      const bool inside = i < last;
+      const int64_t to = inside ? index[i] : -1;
+      row[u] = to >= 0 && to < rows ? int(to) : -1;
+      x[u].load(dy, i * D + begin + g * 8, inside);
+    }
+    uint32_t ones[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int own = g + u % 2 * 8, at = u / 2 * 2;
+      ones[u] = (row[at] == own ? 0x3f80u : 0u) | (row[at + 1] == own ? 0x3f800000u : 0u);
+    }
+#pragma unroll
+    for (int j = 0; j < 8; ++j) add_products<Bf>(sums[j], ones, x, j);
+  }
+#pragma unroll
+  for (int u = 0; u < 4; ++u) {
+    const int row = g + u / 2 * 8;
+    if (row >= rows) continue;
+    auto* const to = reinterpret_cast<float4*>(partial + (int64_t(blockIdx.x) * rows + row) * D +
+                                               begin + (2 * c + u % 2) * 8);
+    to[0] = make_float4(sums[0][u], sums[1][u], sums[2][u], sums[3][u]);
+    to[1] = make_float4(sums[4][u], sums[5][u], sums[6][u], sums[7][u]);
+  }
+}
+
 // Where the first number not below `row` stands.
 __device__ __forceinline__ int64_t first_not_below(const int64_t* sorted, int64_t n, int64_t row) {
   int64_t begin = 0, end = n;
@@ -208,6 +291,13 @@ void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int
     check_launch("take");
   };
   const bool aligned = type != Type::kFloat64 && reinterpret_cast<uintptr_t>(dy) % 16 == 0;
+  if (aligned && rows <= kProductRows && D % kProductColumns == 0) {
+    constexpr int kColumnsOfBlock = kProductWarps * kProductColumns;
+    const dim3 grid(parts, unsigned((D + kColumnsOfBlock - 1) / kColumnsOfBlock));
+    auto* const kernel = type == Type::kBFloat16 ? to_products<true> : to_products<false>;
+    kernel<<<grid, kThreads, 0, on>>>(dy, index, n, part, rows, D, static_cast<float*>(partial));
+    return check_launch("take");
+  }
   if (aligned && rows <= 8 && D % 8 == 0) return fewest(to_fewest<8, 8>, 8);
   if (aligned && rows <= 16 && D % 4 == 0) return fewest(to_fewest<16, 4>, 4);
   const dim3 grid(parts, column_blocks(D));

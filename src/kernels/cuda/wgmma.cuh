@@ -140,6 +140,25 @@ __device__ __forceinline__ void multiply(float (&c)[16][4], const uint32_t (&a)[
 
 // Both operands from shared memory. A is described as B is: kARowsAreK for A(m,k) = M[k][m].
 template <bool kARowsAreK, bool kBRowsAreK, bool kFirst>
+__device__ __forceinline__ void multiply(float (&c)[4][4], uint64_t a, uint64_t b) {
+  if constexpr (kFirst)
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
+        "%9, %10, %11, %12, %13, %14, %15}, %16, %17, 0, 1, 1, %18, %19;\n"
+        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
+          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
+          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3])
+        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
+  else
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
+        "%9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, %18, %19;\n"
+        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
+          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
+          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])
+        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
+}
+template <bool kARowsAreK, bool kBRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[8][4], uint64_t a, uint64_t b) {
   if constexpr (kFirst)
     asm volatile(

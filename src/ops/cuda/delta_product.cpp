@@ -101,7 +101,7 @@ Tensor for_method(const Tensor& x, Method method) {
                                     : for_chunks(x);
 }
 bool in_chunks(Method method) { return method == Method::kFast || method == Method::kAccurate; }
-bool keeps_bfloat16(Method method) { return in_chunks(method) || method == Method::kSmallChunks; }
+bool keeps_bfloat16(Method method) { return method != Method::kExact && method != Method::kSmall; }
 
 // One token has one micro-step: the spacing of micro-steps is then that of tokens.
 kernels::Rows chunk_rows(const Tensor& x) {
@@ -115,8 +115,8 @@ kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
 }
 
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
-// T and P, then the vectors and the maps of segments; where operands are split, what rounding left
-// of the states, the errors, T and P too.
+// T, then P, unless backward makes it again, the vectors and the maps of segments; where operands
+// are split, what rounding left of the states, the errors, T and P too.
 struct Kept {
   Tensor all;
   uint16_t* states = nullptr;
@@ -125,7 +125,7 @@ struct Kept {
 
   static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
-    const int64_t rows = p.q.data ? kernels::cuda::chunk_query_rows(p.N) : 0;
+    const int64_t rows = with_P(p, with_states, split) ? kernels::cuda::chunk_query_rows(p.N) : 0;
     return heads * ((with_states ? parts * kernels::cuda::state_size(p) : 0) +
                     (split ? 3 : 1) * 64 * 64 + parts * rows * 64 + 2 * 5 * 64) +
            (with_states && split ? errors_size(p) : 0) + 2 * maps_size(p);
@@ -136,6 +136,9 @@ struct Kept {
   static int64_t maps_size(const kernels::DeltaProductInputs& p) {
     const int64_t count = segments_of(p).count;
     return count > 1 ? p.S * p.H * count * kernels::cuda::segment_map_size(p) : 0;
+  }
+  static bool with_P(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
+    return p.q.data && !(with_states && kernels::cuda::reverse_makes_P(p, split));
   }
   // `all` from forward, or room for it.
   Kept(const kernels::DeltaProductInputs& p, const Tensor& all_, bool with_states, bool split)
@@ -151,10 +154,19 @@ struct Kept {
     }
     work.T = next(64 * 64);
     if (split) work.T_rest = next(2 * 64 * 64);
-    if (p.q.data) work.P = next(work.rows * 64);
-    if (p.q.data && split) work.P_rest = next(work.rows * 64);
+    const bool P = with_P(p, with_states, split);
+    if (P) work.P = next(work.rows * 64);
+    if (P && split) work.P_rest = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
     segments.maps = reinterpret_cast<float*>(at);
+  }
+  // Room for P where it is not kept: for forward alone.
+  Tensor passing_P(const kernels::DeltaProductInputs& p) {
+    if (!p.q.data || work.P) return none(all);
+    const Tensor room =
+        at::empty({kernels::cuda::chunk_count(p) * p.H, work.rows, 64}, all.options());
+    work.P = static_cast<uint16_t*>(room.data_ptr());
+    return room;
   }
   // Room for the states between segments.
   Tensor between(const kernels::DeltaProductInputs& p) {
@@ -183,12 +195,14 @@ std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method met
   if (method == Method::kExact) return {slots, p.H, p.K, p.V};
   if (method == Method::kSmall) return {kernels::cuda::small_slots(p) * p.H, p.K, p.V};
   if (method == Method::kSmallChunks) return {1, 1, 1, 1, small_kept_size(p)};
+  if (method == Method::kOneChunk) return {1, 1, 1, 1, 1, Kept::errors_size(p)};
   const int64_t size = Kept::size(p, true, method == Method::kAccurate);
   if (method == Method::kFast) return {size};
   return {1, size};
 }
 Method method_of(const Tensor& states) {
-  return states.dim() == 5   ? Method::kSmallChunks
+  return states.dim() == 6   ? Method::kOneChunk
+         : states.dim() == 5 ? Method::kSmallChunks
          : states.dim() == 4 ? Method::kExact
          : states.dim() == 3 ? Method::kSmall
          : states.dim() == 1 ? Method::kFast
@@ -228,6 +242,9 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
     using kernels::cuda::SmallKept;
     kernels::cuda::small_chunks_forward(p, save ? small_kept(p, error, states) : SmallKept(),
                                         on.stream());
+  } else if (method == Method::kOneChunk) {
+    kernels::cuda::one_chunk_forward(p, save ? static_cast<uint16_t*>(states.data_ptr()) : nullptr,
+                                     on.stream());
   } else if (!chunks) {
     kernels::cuda::small_forward(p, on.stream());
   } else {
@@ -235,7 +252,7 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
     Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
               split);
     p.states = kept.states;
-    const Tensor between = kept.between(p);
+    const Tensor between = kept.between(p), P = kept.passing_P(p);
     kernels::cuda::chunk_prepare(p, kept.work, on.stream());
     kernels::cuda::chunk_forward(p, kept.work, kept.segments, on.stream());
   }
@@ -282,6 +299,9 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
   } else if (method == Method::kSmallChunks) {
     kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
+  } else if (method == Method::kOneChunk) {
+    kernels::cuda::one_chunk_backward(p, static_cast<const uint16_t*>(states.const_data_ptr()),
+                                      on.stream());
   } else if (method == Method::kExact) {
     Tensor y = at::empty_like(error), dstates = at::empty_like(states);
     kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
@@ -292,18 +312,20 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     Kept kept(p, states, true, split);
     if (!has_q) p.q.data = nullptr;
     const Tensor between = kept.between(p);
-    Tensor dstates = at::empty(
-        {split ? 2 : 1, kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p)},
-        k.options());
-    const Tensor dv_rest = split ? at::empty_like(error) : none(k);
-    auto* const to = static_cast<uint16_t*>(dstates.data_ptr());
-    if (split) {
-      kept.work.dstates_rest = to + dstates.stride(0);
-      kept.work.dv_rest = static_cast<uint16_t*>(dv_rest.data_ptr());
-    }
+    const auto room = [&](int64_t size) { return at::empty({size}, k.options()); };
+    const auto data = [](const Tensor& x) { return static_cast<uint16_t*>(x.data_ptr()); };
+    auto dstates = kernels::cuda::lend_rows(p, split);
+    const Tensor chunks = room(kernels::cuda::chunks_size(p, dstates)),
+                 ends = room(kernels::cuda::ends_size(p, dstates)),
+                 rest =
+                     room(split ? kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p)
+                                : 0),
+                 dv_rest = room(split ? Kept::errors_size(p) : 0);
+    dstates.chunks = data(chunks), dstates.ends = data(ends);
+    kept.work.dstates_rest = data(rest), kept.work.dv_rest = data(dv_rest);
     p.states = kept.states;
-    kernels::cuda::chunk_reverse(p, kept.work, kept.segments, to, on.stream());
-    kernels::cuda::chunk_gradients(p, kept.work, to, on.stream());
+    kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, on.stream());
+    kernels::cuda::chunk_gradients(p, kept.work, dstates, on.stream());
   }
   dbeta = dbeta.to(beta.scalar_type());
   if (log_gate) dlog_gate = dlog_gate.to(log_gate->scalar_type());

@@ -50,6 +50,15 @@ struct NormTensors {
     weight = weight_.to(computed_in(x_.scalar_type())).contiguous();
     p.weight = weight.const_data_ptr();
   }
+
+  // A norm with a weight is a residual sum's without the sum, which keeps short rows in registers.
+  bool is_short() const { return weight.defined() && p.D <= kernels::cuda::kAddNormMost; }
+  kernels::cuda::AddNorm as_sum() const {
+    kernels::cuda::AddNorm sum;
+    sum.rows = p.rows, sum.D = p.D, sum.eps = p.eps, sum.weight = p.weight;
+    sum.x_type = sum.y_type = sum.h_type = p.type;
+    return sum;
+  }
 };
 
 Tensor norm_of(const char* op, const Tensor& x, const Tensor& weight, bool mean, double eps) {
@@ -62,7 +71,13 @@ Tensor norm_of(const char* op, const Tensor& x, const Tensor& weight, bool mean,
   const OnDevice on(x);
   const NormTensors in(op, x, weight, mean, eps);
   Tensor y = unfilled(x);
-  kernels::cuda::norm_forward(in.p, fresh_rows(y), on.stream());
+  if (in.is_short()) {
+    auto p = in.as_sum();
+    p.x = in.p.x, p.h = fresh_rows(y);
+    kernels::cuda::add_norm_forward(p, on.stream());
+  } else {
+    kernels::cuda::norm_forward(in.p, fresh_rows(y), on.stream());
+  }
   return y;
 }
 
@@ -80,10 +95,8 @@ std::tuple<Tensor, Tensor> norm_gradients(const char* op, const Tensor& dy, cons
     return {dx, Tensor()};
   }
   Tensor partial, dweight = unfilled(weight);
-  if (in.p.D <= kernels::cuda::kAddNormMost) {
-    kernels::cuda::AddNorm p;
-    p.rows = in.p.rows, p.D = in.p.D, p.eps = eps, p.weight = in.p.weight;
-    p.x_type = p.y_type = p.h_type = in.p.type;
+  if (in.is_short()) {
+    auto p = in.as_sum();
     p.s = in.p.x;
     partial = at::empty({kernels::cuda::add_norm_parts(p.rows, p.D), p.D}, wide);
     kernels::cuda::add_norm_backward(

@@ -1,0 +1,12 @@
+#pragma once
+#include <torch/types.h>
+
+namespace lrnn::ops {
+
+// down(silu(gate(x)) * up(x)): x [..,D], gate and up [hidden,D], down [D,hidden]. Follows autocast
+// as the three products would. On a GPU that can, many rows of bfloat16 are one kernel that leaves
+// the hidden units on the chip, and one more for their gradients.
+torch::Tensor gated_mlp(const torch::Tensor& x, const torch::Tensor& gate, const torch::Tensor& up,
+                        const torch::Tensor& down);
+
+}  // namespace lrnn::ops
