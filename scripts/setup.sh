@@ -25,6 +25,21 @@ command -v "$cxx" >/dev/null ||
 echo 'int main() { return []<class T>(T x) { return x; }(0); }' |
   "$cxx" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null ||
   stop "The compiler '$cxx' does not know C++20." "Use g++ 11 or newer, or set CXX."
+# A compiler may be set up to link libstdc++ into every library; beside LibTorch's, the second copy crashes or loses text in Python.
+shares_libstdcxx() {
+  command -v readelf >/dev/null || return 0
+  local folder found
+  folder=$(mktemp -d)
+  echo '#include <string>
+        std::string text(int n) { return std::to_string(n); }' |
+    "$cxx" -shared -fPIC -x c++ - -o "$folder/probe.so" 2>/dev/null &&
+    readelf -d "$folder/probe.so" | grep -q 'NEEDED.*libstdc++'
+  found=$?
+  rm -rf "$folder"
+  return $found
+}
+[ -f "$build/build.ninja" ] || shares_libstdcxx ||
+  say "warning: '$cxx' links a libstdc++ of its own into libraries: used from Python, liblrnn.so would crash or lose text. CXX names another compiler."
 command -v python3 >/dev/null ||
   stop "No python3 was found." "Install it, for example: apt-get install python3 python3-venv"
 

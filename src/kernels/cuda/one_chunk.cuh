@@ -62,7 +62,7 @@ __device__ __forceinline__ void multiply(Tile& c, const Left& a, const uint32_t 
   multiply(c, a.hi, b);
 }
 
-// Calls f(u, row, column) for this lane's values of a tile: x[u / 4][u % 4].
+// Calls f(t, u, row, column) for the values x[t][u] that this lane has of a tile.
 template <class F> __device__ __forceinline__ void each(F&& f) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
 #pragma unroll
