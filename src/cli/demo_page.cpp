@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "cli/length_chart.h"
 #include "cli/output.h"
 #include "cli/spectrum_figure.h"
-#include "figures/line_chart.h"
 #include "figures/page.h"
 
 namespace lrnn::cli {
@@ -23,26 +23,17 @@ std::string lengths(const DemoRow& row, Split split) {
 
 // The curves of every model of one task.
 std::string demo_chart(const std::vector<DemoRow>& rows, const std::string& task) {
-  figures::LineChart out{.y = {{0, 1}}};
+  std::vector<LengthCurve> curves;
+  const DemoRow* one = nullptr;
   for (const auto& row : rows) {
     if (row.about.task != task) continue;
-    const double chance = prefixes(row) ? 0 : row.run.task->chance();
-    const auto at = [&](double accuracy) { return experiments::scaled(accuracy, chance); };
-    figures::Series series{row.about.model, {}};
-    for (const auto& b : row.bins)
-      series.points.push_back(
-          {double(b.lo + b.hi) / 2, at(b.tally.accuracy()), at(b.low), at(b.high)});
-    out.series.push_back(series);
-    const int64_t trained = row.run.task->length(Split::kTrain).hi;
-    out.markers = {{double(trained), fmt::format("longest in training: {}", trained)}};
-    out.log_x = 10 * trained < row.run.task->length(Split::kEval).hi;
-    out.title = prefixes(row) ? fmt::format("{}: right at every position so far", task)
-                              : fmt::format("{}: accuracy by length", task);
-    out.x_label = prefixes(row) ? "position" : "length of the sequence";
-    out.y_label = prefixes(row) ? "share of sequences" : "scaled accuracy";
+    one = &row;
+    curves.push_back({row.about.model, &row.bins, prefixes(row) ? 0 : row.run.task->chance()});
   }
-  out.title[0] = char(std::toupper(out.title[0]));
-  return draw(out);
+  std::string title = fmt::format(
+      "{}: {}", task, prefixes(*one) ? "right at every position so far" : "accuracy by length");
+  title[0] = char(std::toupper(title[0]));
+  return length_chart(title, *one->run.task, curves);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "figures/line_chart.h"
+#include "cli/length_chart.h"
 
 namespace lrnn::cli {
 
@@ -40,30 +40,12 @@ std::string label(const experiments::LengthBin& bin) {
 }
 
 std::string chart(const experiments::Run& run, const std::vector<Curve>& curves) {
-  const Measured& m = *curves.front().measured;
-  std::vector<figures::Series> series;
-  for (const auto& [name, measured] : curves) {
-    series.push_back({name, {}});
-    const double chance = measured->chance();
-    for (const auto& b : measured->bins)
-      series.back().points.push_back(
-          {double(b.lo + b.hi) / 2, experiments::scaled(b.tally.accuracy(), chance),
-           experiments::scaled(b.low, chance), experiments::scaled(b.high, chance)});
-  }
-  const int64_t trained = run.task->length(Split::kTrain).hi;
-  // Positions always begin at the first, so what makes their axis wide is the distance to training.
-  const double near = m.prefix
-                          ? double(trained)
-                          : double(m.bins.empty() ? 1 : std::max<int64_t>(m.bins.front().lo, 1));
-  const bool wide = !m.bins.empty() && double(m.bins.back().hi) / near > (m.prefix ? 16 : 400);
-  return draw(figures::LineChart{
-      .title = m.prefix ? "Sequences that are right up to a position" : "Accuracy by length",
-      .x_label = m.prefix ? "position" : "length of the sequence",
-      .y_label = m.prefix ? "share of sequences" : "scaled accuracy",
-      .series = series,
-      .markers = {{double(trained), fmt::format("longest in training: {}", trained)}},
-      .y = {{0, 1}},
-      .log_x = wide});
+  std::vector<LengthCurve> drawn;
+  for (const auto& [name, measured] : curves)
+    drawn.push_back({name, &measured->bins, measured->chance()});
+  return length_chart(curves.front().measured->prefix ? "Sequences that are right up to a position"
+                                                      : "Accuracy by length",
+                      *run.task, drawn);
 }
 
 }  // namespace lrnn::cli
