@@ -2,6 +2,7 @@
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/one_chunk.h"
+#include "kernels/cuda/unit_lower.cuh"
 
 // What both directions share. A block is a head; micro-steps come in blocks of 16, so that the
 // triangular system is solved a block at a time. What it is solved for is kept as its transpose,
@@ -189,7 +190,7 @@ __device__ __forceinline__ void fill(const Split& L, const Split& P, const Matri
   }
 }
 
-// The inverse of a diagonal block of I + L, by substitution, a column a lane: a warp's work.
+// The inverse of a diagonal block of I + L: a warp's work.
 __device__ __forceinline__ void invert(Square& T, const Matrix& k, const float* beta, int i) {
   Tile x = {};
   rows_by_rows(x, k, k, i, i);
@@ -197,24 +198,7 @@ __device__ __forceinline__ void invert(Square& T, const Matrix& k, const float* 
     T[row][column] = column < row ? beta[i + row] * x[t][u] : 0.f;
   });
   __syncwarp();
-  const int lane = threadIdx.x % 32;
-  float y[16];
-#pragma unroll
-  for (int r = 0; r < 16; ++r) {
-    y[r] = r == lane % 16 ? 1.f : 0.f;
-#pragma unroll
-    for (int m = 0; m < r; m += 4) {
-      float four[4];
-      load_four(&T[r][m], four);
-#pragma unroll
-      for (int u = 0; u < 4; ++u)
-        if (m + u < r) y[r] -= four[u] * y[m + u];
-    }
-  }
-  __syncwarp();
-  if (lane < 16)
-#pragma unroll
-    for (int r = 0; r < 16; ++r) T[r][lane] = y[r];
+  invert_unit_lower(T, threadIdx.x % 32);
 }
 
 // x = x T^T, or x T for kAcross, for a tile of value channels and the micro-steps of a block.
@@ -237,6 +221,20 @@ template <bool kAcross> __device__ __forceinline__ void apply(Tile& x, const Squ
 #pragma unroll
     for (int u = 0; u < 4; ++u) x[t][u] = 0;
   multiply(x, a, b, b_rest);
+}
+
+// A block a head, of the kernel for three blocks of micro-steps where they are enough.
+template <class Places, class Problem, class Rest>
+void launch(const Problem& p, Rest* error_rest, void (*three)(Problem, Rest*),
+            void (*most)(Problem, Rest*), void* stream) {
+  if (p.S * p.H == 0) return;
+  const bool few = p.T * p.N <= 3 * 16;
+  const auto kernel = few ? three : most;
+  const auto bytes = size_t(Places(few ? 3 : kMostBlocks, p.q.data ? round16(int(p.T)) : 0).all);
+  allow_shared(kernel, bytes);
+  kernel<<<unsigned(p.S * p.H), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(p,
+                                                                                      error_rest);
+  check_launch("delta_product");
 }
 
 }  // namespace lrnn::kernels::cuda::one_chunk

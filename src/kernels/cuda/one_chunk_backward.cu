@@ -303,16 +303,7 @@ bool one_chunk_fits(const DeltaProductInputs& p) {
 }
 
 void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_rest, void* stream) {
-  if (p.S * p.H == 0) return;
-  const auto on = static_cast<cudaStream_t>(stream);
-  const int blocks = round16(int(p.T * p.N)) / 16, queries = p.q.data ? round16(int(p.T)) : 0;
-  const auto launch = [&](auto* kernel, int count) {
-    const int bytes = Places(count, queries).all;
-    allow_shared(kernel, size_t(bytes));
-    kernel<<<unsigned(p.S * p.H), kThreads, size_t(bytes), on>>>(p, error_rest);
-  };
-  blocks <= 3 ? launch(whole_backward<3>, 3) : launch(whole_backward<kMostBlocks>, kMostBlocks);
-  check_launch("delta_product");
+  launch<Places>(p, error_rest, whole_backward<3>, whole_backward<kMostBlocks>, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -126,16 +126,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_rest, void* stream) {
-  if (p.S * p.H == 0) return;
-  const auto on = static_cast<cudaStream_t>(stream);
-  const int blocks = round16(int(p.T * p.N)) / 16, queries = p.q.data ? round16(int(p.T)) : 0;
-  const auto launch = [&](auto* kernel, int count) {
-    const int bytes = Places(count, queries).all;
-    allow_shared(kernel, size_t(bytes));
-    kernel<<<unsigned(p.S * p.H), kThreads, size_t(bytes), on>>>(p, error_rest);
-  };
-  blocks <= 3 ? launch(whole_forward<3>, 3) : launch(whole_forward<kMostBlocks>, kMostBlocks);
-  check_launch("delta_product");
+  launch<Places>(p, error_rest, whole_forward<3>, whole_forward<kMostBlocks>, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/chunk.cuh"
+#include "kernels/cuda/unit_lower.cuh"
 
 // The chunk form for heads of up to 32 x 32, where there are many: a warp is a head, a chunk 16
 // micro-steps, so that a chunk's matrices are single tiles of mma.sync and most of them stay in
@@ -260,7 +261,7 @@ __device__ __forceinline__ void fill_vectors(Vectors& vectors, Square& decay,
   __syncwarp();
 }
 
-// T = (I + L)^-1 by forward substitution, a column a lane.
+// T = (I + L)^-1.
 template <bool kGate>
 __device__ __forceinline__ void invert(Square& T, const Tile& keys, const Vectors& vectors,
                                        const Square& decay) {
@@ -280,23 +281,7 @@ __device__ __forceinline__ void invert(Square& T, const Tile& keys, const Vector
       *reinterpret_cast<float2*>(&T[i][j]) = make_float2(x, y);
     }
   __syncwarp();
-  float x[kSteps];
-#pragma unroll
-  for (int r = 0; r < kSteps; ++r) {
-    x[r] = r == lane % kSteps ? 1.f : 0.f;
-#pragma unroll
-    for (int m = 0; m < r; m += 4) {
-      float four[4];
-      load_four(&T[r][m], four);
-#pragma unroll
-      for (int u = 0; u < 4; ++u)
-        if (m + u < r) x[r] -= four[u] * x[m + u];
-    }
-  }
-  __syncwarp();
-  if (lane < kSteps)
-#pragma unroll
-    for (int r = 0; r < kSteps; ++r) T[r][lane] = x[r];
+  invert_unit_lower(T, lane);
   __syncwarp();
 }
 
