@@ -33,16 +33,7 @@ ScanForwardResult scan_forward_cpu(const Tensor& u, const Tensor& delta, const T
                                    const MaybeTensor& z, const MaybeTensor& delta_bias,
                                    const MaybeTensor& state, bool softplus, bool negative,
                                    const MaybeTensor& cu_seqlens, bool save) {
-  ScanTensors in{u,
-                 delta,
-                 A,
-                 B,
-                 or_undefined(C),
-                 or_undefined(D),
-                 or_undefined(z),
-                 or_undefined(delta_bias),
-                 or_undefined(state),
-                 checked_offsets("selective_scan", cu_seqlens, u)};
+  ScanTensors in(u, delta, A, B, C, D, z, delta_bias, state, cu_seqlens);
   kernels::SelectiveScanForward p;
   in.fill(p, softplus, negative);
   ScanForwardResult out = scan_forward_results(u, A, C.has_value(), cu_seqlens, save);

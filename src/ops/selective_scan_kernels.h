@@ -6,10 +6,24 @@
 // Tensors in, pointers out: what the back ends of the selective scan share.
 namespace lrnn::ops {
 
-// Inputs in the form the kernels read, kept alive together; cu_seqlens as checked_offsets() gives
-// them.
+// Inputs in the form the kernels read, kept alive together.
 struct ScanTensors {
   torch::Tensor u, delta, A, B, C, D, z, delta_bias, state, cu_seqlens;
+
+  ScanTensors(const torch::Tensor& u_, const torch::Tensor& delta_, const torch::Tensor& A_,
+              const torch::Tensor& B_, const MaybeTensor& C_, const MaybeTensor& D_,
+              const MaybeTensor& z_, const MaybeTensor& delta_bias_, const MaybeTensor& state_,
+              const MaybeTensor& cu_seqlens_)
+      : u(u_),
+        delta(delta_),
+        A(A_),
+        B(B_),
+        C(or_undefined(C_)),
+        D(or_undefined(D_)),
+        z(or_undefined(z_)),
+        delta_bias(or_undefined(delta_bias_)),
+        state(or_undefined(state_)),
+        cu_seqlens(checked_offsets("selective_scan", cu_seqlens_, u_)) {}
 
   void fill(kernels::SelectiveScanInputs& p, bool softplus, bool negative) {
     for (torch::Tensor* x : {&u, &delta, &B, &C, &z})
@@ -45,17 +59,8 @@ ScanBackwardResult scan_backward(const BackEnd& back_end, const MaybeTensor& dy,
                                  bool softplus, bool negative, const MaybeTensor& cu_seqlens) {
   using torch::Tensor;
   const bool outputs = C.has_value() && dy.has_value();
-  const auto shown = [&](const MaybeTensor& x) { return outputs ? or_undefined(x) : Tensor(); };
-  ScanTensors in{u,
-                 delta,
-                 A,
-                 B,
-                 shown(C),
-                 shown(D),
-                 shown(z),
-                 or_undefined(delta_bias),
-                 or_undefined(state),
-                 checked_offsets("selective_scan", cu_seqlens, u)};
+  const auto shown = [&](const MaybeTensor& x) { return outputs ? x : MaybeTensor(); };
+  ScanTensors in(u, delta, A, B, shown(C), shown(D), shown(z), delta_bias, state, cu_seqlens);
   kernels::SelectiveScanBackward p;
   in.fill(p, softplus, negative);
   const auto wide = A.options();

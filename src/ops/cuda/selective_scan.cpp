@@ -21,16 +21,7 @@ ScanForwardResult scan_forward(const Tensor& u, const Tensor& delta, const Tenso
                                const MaybeTensor& cu_seqlens, bool save) {
   const OnDevice on(u);
   check_states(A);
-  ScanTensors in{u,
-                 delta,
-                 A,
-                 B,
-                 or_undefined(C),
-                 or_undefined(D),
-                 or_undefined(z),
-                 or_undefined(delta_bias),
-                 or_undefined(state),
-                 checked_offsets("selective_scan", cu_seqlens, u)};
+  ScanTensors in(u, delta, A, B, C, D, z, delta_bias, state, cu_seqlens);
   kernels::SelectiveScanForward p;
   in.fill(p, softplus, negative);
   const auto wide = u.options().dtype(wide_type(u));
