@@ -25,6 +25,11 @@ if(NOT why_not AND NOT LRNN_NVCC)
 elseif(NOT why_not AND NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
   set(why_not "a LibTorch without CUDA")
 endif()
+# Asked for by name, they are not left out in silence.
+if(why_not AND LRNN_CUDA AND NOT LRNN_CUDA STREQUAL "AUTO" AND NOT LRNN_SANITIZE)
+  message(FATAL_ERROR "The GPU kernels cannot be built: ${why_not}. Install the CUDA toolkit (or name it in CUDA_HOME) "
+    "and a LibTorch with CUDA, or leave LRNN_CUDA at AUTO.")
+endif()
 if(why_not)
   message(STATUS "GPU kernels: not built (${why_not})")
   return()
