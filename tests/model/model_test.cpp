@@ -1,5 +1,3 @@
-#include "model/model.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,26 +5,16 @@
 
 #include "base/error.h"
 #include "tests/close.h"
+#include "tests/model/configs.h"
 
 namespace lrnn::model {
 namespace {
-
-ModelConfig config_of(const std::string& yaml) {
-  return load<ModelConfig>(Section::from_text(yaml, "x.yaml"));
-}
 
 int64_t count(const std::string& yaml, int64_t vocabulary) {
   return Model::blank(config_of(yaml), vocabulary)->parameter_count();
 }
 
 const char* kParity = "mixer: {name: delta_net}";  // Profile R is all defaults
-const char* kSmall = R"(
-width: 6
-layers: 2
-mlp: {hidden: 5}
-init: {gain: 1, std: 0.5}
-mixer: {name: delta_product, heads: 2, key_dim: 3, householders: 2, forget_gate: true, output_gate: true}
-)";
 
 TEST(Model, ParameterCountsOfThePapers) {
   EXPECT_EQ(count(kParity, 3), 529856);
@@ -239,138 +227,6 @@ TEST(Model, InitialisationsDiffer) {
   EXPECT_TRUE(
       torch::equal(chomsky[layer + "attn.o_proj.weight"], product[layer + "attn.o_proj.weight"]));
   EXPECT_NEAR(deviation(fla[layer + "attn.o_proj.weight"]), 0.02, 2e-4);
-}
-
-// On top of kSmall, but for the last.
-const char* kWithAttention = "hybrid: {every: 2, mixer: {name: attention, heads: 2}}";
-const char* kXlstm = R"(
-norm: layer
-decay: matrices
-hybrid: {every: 2, mixer: {name: slstm, heads: 2}, mlp: {name: geglu, hidden: 4}}
-)";
-const char* kPlain = R"(width: 4
-norm: none
-block: plain
-init: {std: 0.5}
-mlp: {name: none}
-mixer: {name: diagonal}
-hybrid: {every: 2, mixer: {name: matrix_product, size: 2}}
-)";
-
-class Forward : public testing::TestWithParam<const char*> {
- protected:
-  Forward() : model_(config_of(GetParam() == kPlain ? kPlain : cat(kSmall, GetParam())), 5, 2) {
-    torch::manual_seed(4);
-    model_.to(torch::kFloat64);
-  }
-  Tensor run(const Tensor& tokens) {
-    State state;
-    return model_.forward(tokens, state);
-  }
-  Model model_;
-};
-
-// 24 tokens of a vocabulary of 5 go through the table, 1 to 4 of them do not.
-TEST_P(Forward, StepByStepIsTheWhole) {
-  const Tensor tokens = torch::randint(5, {3, 8}, torch::kInt64), want = run(tokens);
-  ASSERT_EQ(want.sizes(), torch::IntArrayRef({3, 8, 5}));
-  State state;
-  std::vector<Tensor> steps;
-  for (int64_t t = 0; t < 8; ++t) steps.push_back(model_.forward(tokens.slice(1, t, t + 1), state));
-  EXPECT_CLOSE("logits", torch::cat(steps, 1), want);
-  int64_t size = 0;
-  for (const auto& block : state)
-    for (const auto& part : block) size += part.numel();
-  EXPECT_EQ(size, 3 * model_.state_size(8));
-}
-
-TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
-  const std::vector<int64_t> bounds = {0, 3, 4, 10, 12};
-  const Tensor tokens = torch::randint(5, {1, 12}, torch::kInt64);
-  const Context context{.cu_seqlens = torch::tensor(bounds), .last_only = true};
-  State state;
-  const Tensor got = model_.forward(tokens, state, context);
-  ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
-  std::vector<Tensor> want;
-  for (size_t s = 0; s < 4; ++s)
-    want.push_back(run(tokens.slice(1, bounds[s], bounds[s + 1])).slice(1, -1));
-  EXPECT_CLOSE("logits", got, torch::cat(want, 1));
-
-  State dense;
-  const Tensor batch = tokens.view({3, 4});
-  const Tensor last = model_.forward(batch, dense, {.cu_seqlens = {}, .last_only = true});
-  EXPECT_CLOSE("dense", last, run(batch).slice(1, -1));
-}
-
-TEST_P(Forward, SomeRowsAreThoseOfTheWhole) {
-  const Tensor tokens = torch::randint(5, {3, 4}, torch::kInt64);
-  Context context;
-  context.only = torch::tensor({1, 2, 7, 11});
-  State state;
-  const Tensor got = model_.forward(tokens, state, context);
-  ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
-  EXPECT_CLOSE("logits", got[0], run(tokens).view({12, 5}).index_select(0, context.only));
-  const auto gradients = [&](const Tensor& logits) {
-    model_.zero_grad();
-    logits.square().sum().backward();
-    std::vector<Tensor> out;
-    for (const auto& p : model_.parameters()) out.push_back(p.grad().clone());
-    return out;
-  };
-  const auto some = gradients(got),
-             all = gradients(run(tokens).view({12, 5}).index_select(0, context.only));
-  for (size_t i = 0; i < all.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), some[i], all[i]);
-  context.only = torch::arange(12);  // which are all
-  State fresh;
-  const Tensor every = model_.forward(tokens, fresh, context)[0];
-  EXPECT_CLOSE("all", every, run(tokens).view({12, 5}));
-}
-
-// One number through everything, against finite differences of every parameter.
-TEST_P(Forward, GradientsAreThoseOfFiniteDifferences) {
-  const Tensor tokens = torch::randint(5, {2, 4}, torch::kInt64);
-  const Tensor target = torch::randint(5, {8}, torch::kInt64);
-  const auto loss = [&] { return torch::cross_entropy_loss(run(tokens).view({8, 5}), target); };
-  loss().backward();
-  const torch::NoGradGuard no_grad;
-  const auto loss_at = [&](Tensor w, const Tensor& value) {
-    w.copy_(value);
-    return loss().item<double>();
-  };
-  for (const auto& item : model_.named_parameters()) {
-    const Tensor direction = torch::randn_like(item.value());
-    Tensor w = item.value();
-    const Tensor at = w.clone();
-    const double h = 1e-5;
-    const auto slope = [&](double step) {
-      const double above = loss_at(w, at + step * direction),
-                   below = loss_at(w, at - step * direction);
-      return (above - below) / (2 * step);
-    };
-    // Two step sizes cancel the error of third order.
-    const double want = (4 * slope(h) - slope(2 * h)) / 3;
-    w.copy_(at);
-    const double got = (w.grad() * direction).sum().item<double>();
-    EXPECT_NEAR(got, want, 1e-7 * (1 + std::abs(want))) << item.key();
-    EXPECT_NE(got, 0) << item.key();
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Each, Forward,
-                         testing::Values("", "tied: true", "layers: 1", kWithAttention, kXlstm,
-                                         kPlain),
-                         [](const auto& info) { return cat("config", info.index); });
-
-TEST(Model, ObserversSeeEveryLayer) {
-  Model model(config_of(kSmall), 5, 2);
-  std::set<std::string> seen;
-  Context context;
-  context.observe = [&](const std::string& name, const Tensor&) { seen.insert(name); };
-  State state;
-  model.forward(torch::zeros({1, 9}, torch::kInt64), state, context);
-  EXPECT_EQ(seen, (std::set<std::string>{"layers.0.k", "layers.0.v", "layers.0.beta",
-                                         "layers.0.log_gate", "layers.1.k", "layers.1.v",
-                                         "layers.1.beta", "layers.1.log_gate"}));
 }
 
 TEST(Model, RefusesWhatItCannotBe) {
