@@ -8,10 +8,10 @@ namespace lrnn::ops {
 namespace {
 
 Tensor forward_cpu(const Tensor& x, double scale) {
-  return at::sigmoid(x.to(wide_type(x))).mul_(scale);
+  return at::sigmoid(x).to(wide_type(x)).mul(scale);
 }
 Tensor backward_cpu(const Tensor& dy, const Tensor& x, double scale) {
-  return at::sigmoid_backward(dy, at::sigmoid(x.to(wide_type(x)))).mul_(scale).to(x.scalar_type());
+  return at::sigmoid_backward(dy, at::sigmoid(x).to(wide_type(x))).mul_(scale).to(x.scalar_type());
 }
 
 struct WideSigmoidBackward final : torch::autograd::Node {

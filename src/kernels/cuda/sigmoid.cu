@@ -6,8 +6,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// Rounded as x is: see ops/wide_sigmoid.h.
 template <class R> __device__ __forceinline__ R sigmoid_at(const Sigmoid& p, int64_t i) {
-  return 1 / (1 + exp_of(-load_as<R>(p.type, p.x, i)));
+  const R s = 1 / (1 + exp_of(-load_as<R>(p.type, p.x, i)));
+  return p.type == Type::kBFloat16 ? R(__uint_as_float(uint32_t(to_bf16(float(s))) << 16)) : s;
 }
 
 template <class R> __global__ void __launch_bounds__(kThreads) values(const Sigmoid p, R* y) {

@@ -5,8 +5,8 @@
 
 namespace lrnn::kernels::cuda {
 
-// y = scale sigmoid(x), and dx from dy. x and dx are of `type`; y and dy wide: double for kFloat64
-// and float otherwise.
+// y = scale sigmoid(x), and dx from dy. x and dx are of `type`, to which the sigmoid is rounded; y
+// and dy are wide: double for kFloat64 and float otherwise.
 struct Sigmoid {
   Type type = Type::kFloat32;
   int64_t n = 0;
