@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     if (!of_M)
       fetch_rows_by<64, kChunk, kThreads>(threadIdx.x, stage + L::v, v_rows + first * p.v.step,
                                           p.v.step, kChunk);
+    copy_commit();
   };
 
   const int own = threadIdx.x / 32 * 16;
