@@ -91,10 +91,10 @@ void Folder::lock() {
 }
 
 void Folder::check_config(const RunConfig& config) const {
-  const auto before = Section::from_file(file("config.yaml")).node();
-  const auto now = Section::from_text(print_config(config)).node();
+  // Read as a config: what an earlier version did not know has its default.
+  const auto before = resolve(read_config(file("config.yaml"), {}));
   std::string changed;
-  for (const auto& difference : differences(before, now))
+  for (const auto& difference : differences(before, resolve(config)))
     if (!harmless(difference)) changed += (changed.empty() ? "" : ", ") + difference;
   if (!changed.empty())
     throw Error(cat(file("config.yaml"), " is not the config given now: ", changed),

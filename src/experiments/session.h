@@ -28,7 +28,10 @@ class Session {
   double seconds() const;
   bool read_result(TrainResult& out) const;
   TrainResult finish(bool interrupted);
-  bool finished() const { return state_.step >= config_.train.steps; }
+  bool finished() const {
+    const auto& t = config_.train;
+    return state_.step >= t.steps || (t.stop_at > 0 && state_.best_accuracy >= t.stop_at);
+  }
 
   RunConfig config_;
   const TrainOptions& options_;

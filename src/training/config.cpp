@@ -21,6 +21,7 @@ void TrainConfig::check(const Section& at) const {
   at.require(lr_floor >= 0 && lr_floor <= 1, "lr_floor", "must be between 0 and 1, got ", lr_floor);
   at.require(weight_decay >= 0, "weight_decay", "must be at least 0, got ", weight_decay);
   at.require(clip >= 0, "clip", "must be at least 0, got ", clip);
+  at.require(stop_at >= 0 && stop_at <= 1, "stop_at", "must be between 0 and 1, got ", stop_at);
   at.require(eps > 0, "eps", "must be above 0, got ", eps);
   at.require(betas.size() == 2, "betas", "must be two numbers, got ", betas.size());
   for (double beta : betas)

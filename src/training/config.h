@@ -14,6 +14,7 @@ struct TrainConfig {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double clip = 0;
+  double stop_at = 0;
   std::string precision = "float32";
   std::string nonfinite = "stop";
   int64_t eval_every = 200, checkpoint_every = 1000, log_every = 50, keep = 3;
@@ -35,6 +36,7 @@ struct TrainConfig {
           {"float32", "bfloat16"});
     visit("nonfinite", nonfinite,
           "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
+    visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does");
     visit("eval_every", eval_every, "updates between evaluations; 0: only at the end");
     visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end");
     visit("log_every", log_every, "updates between lines of metrics.jsonl");

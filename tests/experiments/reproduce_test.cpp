@@ -103,9 +103,11 @@ void pretend(const PlannedRun& run, int64_t right, int64_t step = -1) {
   e.by_length[20] = e.sequences;
   e.chance = 0.5;
   const int64_t steps = step < 0 ? run.resolved.train.steps : step;
-  write(
-      run.folder + "/result.json",
-      nlohmann::ordered_json{{"step", steps}, {"seconds", 2.0}, {"evaluation", to_json(e)}}.dump());
+  write(run.folder + "/result.json", nlohmann::ordered_json{{"step", steps},
+                                                            {"best_accuracy", e.accuracy()},
+                                                            {"seconds", 2.0},
+                                                            {"evaluation", to_json(e)}}
+                                         .dump());
   write(run.folder + "/metrics.jsonl",
         "{\"kind\":\"train\",\"step\":5}\n{\"kind\":\"eval\",\"step\":10,\"scaled\":0.25}\n");
   write(lengths_file(run), "{\"lengths\":[{\"low\":12,\"high\":14,\"scaled\":0.5}]}");
@@ -122,6 +124,12 @@ TEST(Finished, MeansThisConfigToItsEnd) {
   const auto other =
       plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {"train.lr=1"}})[0];
   EXPECT_FALSE(finished(other)) << "another config";
+  auto early =
+      plan(tiny_suite(), {kReproduceConfigs, at / "e", 1, 1, false, {"train.stop_at=.8"}})[0];
+  pretend(early, 90, 19);
+  EXPECT_TRUE(finished(early)) << "accurate enough before";
+  pretend(early, 70, 19);
+  EXPECT_FALSE(finished(early)) << "neither accurate enough nor at the last step";
   std::filesystem::remove(lengths_file(run));
   EXPECT_FALSE(finished(run)) << "not measured by length";
 }

@@ -162,6 +162,27 @@ TEST_F(Train, AFinishedRunIsLeftAlone) {
   EXPECT_EQ(to_json(train(small(), into(out, true)).evaluation), to_json(first.evaluation));
 }
 
+TEST_F(Train, EndsWithTheAccuracyAskedFor) {
+  const auto out = folder_ / "run";
+  const auto config = small({"train.stop_at=0.01"});
+  EXPECT_EQ(train(config, into(out)).step, 4) << "the first evaluation";
+  EXPECT_EQ(open(out).step, 4);
+  EXPECT_EQ(train(config, into(out, true)).step, 4) << "and stays there";
+  EXPECT_EQ(train(small({"train.stop_at=1"}), into(folder_ / "never")).step, kSteps);
+}
+
+// Runs of an earlier version, whose config has no such key.
+TEST_F(Train, AKeyThatIsMissingHasItsDefault) {
+  const auto out = folder_ / "run";
+  killed_after(4, out);
+  std::string config = read_file(out + "/config.yaml");
+  const auto at = config.find("  stop_at: 0.0\n");
+  ASSERT_NE(at, std::string::npos) << config;
+  write_atomically(out + "/config.yaml", config.erase(at, 15));
+  train(small(), into(out, true));
+  EXPECT_EQ(bytes_of(out), bytes_of(reference()));
+}
+
 TEST_F(Train, AnotherRunOrConfigIsAnError) {
   const auto out = folder_ / "run";
   killed_after(4, out);
