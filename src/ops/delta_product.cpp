@@ -46,7 +46,7 @@ struct Autograd : torch::autograd::Function<Autograd> {
                               state, scale, cu_seqlens, precision, true);
     ctx->save_for_backward({or_undefined(q), k, beta, or_undefined(log_gate), or_undefined(state),
                             or_undefined(cu_seqlens), error, states});
-    ctx->saved_data["scale"] = scale;
+    ctx->saved_data["scale"] = scale, ctx->saved_data["precision"] = precision;
     ctx->set_materialize_grads(false);
     return {o, final_state};
   }
@@ -60,7 +60,7 @@ struct Autograd : torch::autograd::Function<Autograd> {
     auto [dq, dk, dv, dbeta, dlog_gate, dstate] = call<BackwardFunction>(
         "lrnn::delta_product_backward", k.device(), maybe(grads[0]), maybe(grads[1]), maybe(q), k,
         beta, maybe(log_gate), maybe(state), error, states, ctx->saved_data["scale"].toDouble(),
-        maybe(cu_seqlens));
+        maybe(cu_seqlens), ctx->saved_data["precision"].toStringRef());
     if (!q.defined() || !grads[0].defined()) dq = Tensor();
     if (!log_gate.defined()) dlog_gate = Tensor();
     if (!state.defined()) dstate = Tensor();

@@ -82,7 +82,7 @@ ForwardResult forward_meta(const MaybeTensor& q, const Tensor& k, const Tensor& 
 BackwardResult backward_meta(const MaybeTensor& d_o, const MaybeTensor&, const MaybeTensor& q,
                              const Tensor& k, const Tensor& beta, const MaybeTensor& log_gate,
                              const MaybeTensor& state, const Tensor& error, const Tensor&, double,
-                             const MaybeTensor& cu_seqlens) {
+                             const MaybeTensor& cu_seqlens, c10::string_view) {
   return Results(k, error.sym_size(4), cu_seqlens)
       .backward(k, beta, q.has_value() && d_o.has_value(), log_gate, state.has_value());
 }
@@ -111,7 +111,7 @@ BackwardResult backward_cpu(const MaybeTensor& d_o, const MaybeTensor& d_final_s
                             const MaybeTensor& q, const Tensor& k, const Tensor& beta,
                             const MaybeTensor& log_gate, const MaybeTensor& state,
                             const Tensor& error, const Tensor& states, double scale,
-                            const MaybeTensor& cu_seqlens) {
+                            const MaybeTensor& cu_seqlens, c10::string_view) {
   const bool has_q = q.has_value() && d_o.has_value();
   const Inputs in(has_q ? q : std::nullopt, k, beta, log_gate, state, cu_seqlens);
   kernels::DeltaProductBackward p;

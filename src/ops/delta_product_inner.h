@@ -20,7 +20,7 @@ using BackwardFunction = BackwardResult(const MaybeTensor& d_o, const MaybeTenso
                                         const torch::Tensor& beta, const MaybeTensor& log_gate,
                                         const MaybeTensor& state, const torch::Tensor& error,
                                         const torch::Tensor& states, double scale,
-                                        const MaybeTensor& cu_seqlens);
+                                        const MaybeTensor& cu_seqlens, c10::string_view precision);
 
 // One clear sentence, as lrnn::Error, for the first input that does not fit.
 void check_delta_product(const DeltaProduct& in);

@@ -17,7 +17,8 @@ TORCH_LIBRARY(lrnn, m) {
   m.def(
       "delta_product_backward(Tensor? d_o, Tensor? d_final_state, Tensor? q, Tensor k, Tensor "
       "beta, Tensor? log_gate, Tensor? state, Tensor error, Tensor states, float scale, Tensor? "
-      "cu_seqlens) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dbeta, Tensor dlog_gate, Tensor "
+      "cu_seqlens, str precision) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dbeta, Tensor "
+      "dlog_gate, Tensor "
       "dstate)");
 
   m.def(

@@ -189,24 +189,17 @@ kernels::cuda::SmallKept small_kept(const kernels::DeltaProductInputs& p, const 
   return {at, at + half, static_cast<uint16_t*>(error.data_ptr()), at + 2 * half};
 }
 
-// The dimensions of what forward keeps name the method.
-std::vector<int64_t> kept_sizes(const kernels::DeltaProductInputs& p, Method method,
-                                int64_t slots) {
-  if (method == Method::kExact) return {slots, p.H, p.K, p.V};
-  if (method == Method::kSmall) return {kernels::cuda::small_slots(p) * p.H, p.K, p.V};
-  if (method == Method::kSmallChunks) return {1, 1, 1, 1, small_kept_size(p)};
-  if (method == Method::kOneChunk) return {1, 1, 1, 1, 1, Kept::errors_size(p)};
-  const int64_t size = Kept::size(p, true, method == Method::kAccurate);
-  if (method == Method::kFast) return {size};
-  return {1, size};
-}
-Method method_of(const Tensor& states) {
-  return states.dim() == 6   ? Method::kOneChunk
-         : states.dim() == 5 ? Method::kSmallChunks
-         : states.dim() == 4 ? Method::kExact
-         : states.dim() == 3 ? Method::kSmall
-         : states.dim() == 1 ? Method::kFast
-                             : Method::kAccurate;
+// Values that forward keeps for backward, beside the errors.
+int64_t kept_size(const kernels::DeltaProductInputs& p, Method method, int64_t slots) {
+  switch (method) {
+    case Method::kExact: return slots * p.H * p.K * p.V;
+    case Method::kSmall: return kernels::cuda::small_slots(p) * p.H * p.K * p.V;
+    case Method::kSmallChunks: return small_kept_size(p);
+    case Method::kOneChunk: return Kept::errors_size(p);
+    case Method::kAccurate: return Kept::size(p, true, true);
+    case Method::kFast: return Kept::size(p, true, false);
+  }
+  return 0;
 }
 
 ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
@@ -231,7 +224,7 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
       q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : none(k),
       at::empty({p.S, p.H, p.K, p.V}, wide),
       save ? at::empty({p.B, p.H, p.T, p.N, p.V}, error_type) : at::empty({0}, error_type),
-      save ? at::empty(kept_sizes(p, method, slots), error_type) : at::empty({0}, wide)};
+      save ? at::empty({kept_size(p, method, slots)}, error_type) : at::empty({0}, wide)};
   auto& [o, final_state, error, states] = out;
   if (q) p.o = rows(o);
   p.final_state = final_state.data_ptr();
@@ -262,13 +255,14 @@ ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, co
 BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state,
                         const MaybeTensor& q, const Tensor& k, const Tensor& beta,
                         const MaybeTensor& log_gate, const MaybeTensor& state, const Tensor& error,
-                        const Tensor& states, double scale, const MaybeTensor& cu_seqlens) {
+                        const Tensor& states, double scale, const MaybeTensor& cu_seqlens,
+                        c10::string_view precision) {
   const OnDevice on(k);
   const bool has_q = q.has_value() && d_o.has_value();
   Inputs in(has_q ? q : std::nullopt, k, beta, log_gate, state, cu_seqlens);
   kernels::DeltaProductBackward p;
   in.fill(p, error.size(4), scale);
-  const Method method = method_of(states);
+  const Method method = kernels::cuda::choose(p, precision);  // as forward did
   in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
   if (has_q) in.q = for_method(in.q, method), p.q = rows(in.q);
   BackwardResult out = {has_q ? at::empty({p.B, p.T, p.H, p.K}, k.options()) : none(k),
