@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   run({8, 4096, 4, 16, 128, 128}, chunk, ceilings);
   run({8, 4096, 1, 16, 128, 128, true}, chunk, ceilings);
   run({8, 4096, 2, 16, 128, 128, true}, chunk, ceilings);
+  run({8, 4096, 4, 16, 128, 128, true}, {"fast"}, ceilings);
   run({2, 16384, 1, 16, 128, 128}, chunk, ceilings);
   run({1, 32768, 1, 16, 128, 128, true}, chunk, ceilings);
   run({8, 2048, 1, 8, 128, 256}, chunk, ceilings);

@@ -10,13 +10,14 @@ namespace lrnn::kernels::cuda {
 struct Decays {
   static constexpr int kBlock = 16, kBlocks = kChunk / kBlock;
   float within[kChunk][kBlock + 2];  // j modulo 16; only up to i
-  float left[kChunk], begun[kChunk], between[kBlocks][kBlocks];
+  float left[kChunk], begun[kChunk];
 
-  // By the first 128 threads of a block, which then meets.
-  __device__ void fill(const float* gate) {
+  // By the first 128 threads of a block, which then meets. `column`: what column j is multiplied
+  // with, if anything.
+  __device__ void fill(const float* gate, const float* column = nullptr) {
     const int i = threadIdx.x % kChunk, first = i / kBlock * kBlock;
-    float a = 1;
     if (threadIdx.x < kChunk) {
+      float a = column ? column[i] : 1.f;
 #pragma unroll
       for (int m = 0; m < kBlock; ++m) {
         if (first + m > i) a *= gate[first + m];
@@ -24,20 +25,36 @@ struct Decays {
       }
       left[i] = a;
     } else if (threadIdx.x < 2 * kChunk) {
+      float a = 1;
 #pragma unroll
       for (int m = 0; m < kBlock; ++m)
         if (first + m <= i) a *= gate[first + m];
       begun[i] = a;
-      if (i >= kBlocks * kBlocks) return;
-      const int to = i / kBlocks, from = i % kBlocks;
-      float all = 1;
-      for (int m = (from + 1) * kBlock; m < to * kBlock; ++m) all *= gate[m];
-      between[to][from] = all;
     }
   }
+  __device__ float whole(int block) const { return begun[block * kBlock + kBlock - 1]; }
   __device__ float at(int i, int j) const {  // j <= i
     const int to = i / kBlock, from = j / kBlock;
-    return to == from ? within[i][j % kBlock] : begun[i] * between[to][from] * left[j];
+    if (to == from) return within[i][j % kBlock];
+    float a = begun[i] * left[j];
+#pragma unroll
+    for (int b = 1; b < kBlocks - 1; ++b)
+      if (from < b && b < to) a *= whole(b);
+    return a;
+  }
+  __device__ float before(int i) const {  // all gates up to i
+    float a = begun[i];
+#pragma unroll
+    for (int b = 0; b < kBlocks - 1; ++b)
+      if (b < i / kBlock) a *= whole(b);
+    return a;
+  }
+  __device__ float after(int i) const {  // all gates after i
+    float a = left[i];
+#pragma unroll
+    for (int b = 1; b < kBlocks; ++b)
+      if (b > i / kBlock) a *= whole(b);
+    return a;
   }
 
   // Row i times `by`, the columns 8t+2c, +1 of a C tile at a time.
@@ -48,9 +65,12 @@ struct Decays {
         : own_(decays.within[i] + threadIdx.x % 4 * 2),
           left_(decays.left + threadIdx.x % 4 * 2),
           block_(i / kBlock) {
+      float earlier = by * decays.begun[i];
 #pragma unroll
-      for (int b = 0; b < kBlocks; ++b)
-        by_[b] = b < block_ ? by * decays.begun[i] * decays.between[block_][b] : by;
+      for (int b = kBlocks - 1; b >= 0; --b) {
+        by_[b] = b < block_ ? earlier : by;
+        if (b < block_) earlier *= decays.whole(b);
+      }
     }
     __device__ float2 at(int t) const {
       const float2 a =

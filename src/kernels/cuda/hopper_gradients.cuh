@@ -8,8 +8,14 @@ namespace lrnn::kernels::cuda::gradients {
 
 constexpr int kThreads = 256;
 
+// The gate's gradient sums these up: what each micro-step adds to the gradients of the gates up to
+// it, in two parts, what each query adds, and, one sum a warp, <G, S> at the end of the chunk.
+struct alignas(16) Slopes {
+  float across[kChunk], within[kChunk], queries[kChunk], ends[kThreads / 32];
+};
+
 // Bytes in shared memory; keys and vectors twice. In split mode the rest of a matrix follows it.
-template <int KT, int VT, bool kSplit> struct Layout {
+template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
   static constexpr int kParts = kSplit ? 2 : 1, kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
                        kValues = VT / 64 * kTileBytes, kState = VT * KT * 2,
                        kVectors = kVectorCount * kChunk * 4;
@@ -18,19 +24,41 @@ template <int KT, int VT, bool kSplit> struct Layout {
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
   static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
-  int decay, room, barrier, bytes;
-  __host__ __device__ Layout(bool gated) {
-    decay = slopes + (gated ? 3 * kChunk * 4 : 0);
-    room = decay + (gated ? int(sizeof(Decays)) : 0);
-    barrier = room + kThreads / 32 * kRoom;
-    bytes = barrier + 8;
-  }
+  static constexpr int decay = slopes + (kGated ? int(sizeof(Slopes)) : 0),
+                       room = decay + (kGated ? int(sizeof(Decays)) : 0),
+                       barrier = room + kThreads / 32 * kRoom, bytes = barrier + 8;
 };
 
 // Where columns 8t+2c, +1 of a row lie in swizzled tiles.
 __device__ __forceinline__ int place_of(int row, int t) {
   return t / 8 * kTileBytes + row * 128 + ((t ^ row) & 7) * 16 + threadIdx.x % 4 * 4;
 }
+// Where this lane points ldmatrix for 16 rows of swizzled tiles, their columns 16 n on, as an
+// operand A(m,k) or B(k,m) = M[m][k].
+__device__ __forceinline__ uint32_t rows_place(uint32_t tiles, int row0, int n) {
+  const int lane = threadIdx.x % 32, row = row0 + lane % 16, piece = n % 4 * 2 + lane / 16;
+  return tiles + n / 4 * kTileBytes + row * 128 + ((piece ^ row) & 7) * 16;
+}
+// The same transposed, A(m,k) = M[16 n + k][column0 + m].
+__device__ __forceinline__ uint32_t columns_place(uint32_t tile, int column0, int n) {
+  const int lane = threadIdx.x % 32, row = n * 16 + lane % 8 + lane / 16 * 8,
+            piece = column0 / 8 + lane / 8 % 2;
+  return tile + row * 128 + ((piece ^ row) & 7) * 16;
+}
+
+// Dots of a warp's 16 rows with 16 others, each with its own, as the diagonal of a product.
+struct Diagonal {
+  float upper[4] = {}, lower[4] = {};
+  __device__ __forceinline__ void add(const uint32_t (&x)[4], const uint32_t (&y)[4]) {
+    mma(upper, x, y[0], y[2]);
+    mma(lower, x, y[1], y[3]);
+  }
+  // Every fourth lane has two of them, rows g and g + 8.
+  static __device__ __forceinline__ bool here() { return threadIdx.x / 8 % 4 == threadIdx.x % 4; }
+  __device__ __forceinline__ float2 rows() const {
+    return threadIdx.x & 4 ? make_float2(upper[1], lower[3]) : make_float2(upper[0], lower[2]);
+  }
+};
 
 template <int kTiles>
 __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half, int row,
@@ -140,12 +168,13 @@ __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, 
 __device__ __forceinline__ void meet() { asm volatile("bar.sync 1, 256;\n" ::: "memory"); }
 
 // What both groups see of their chunk. kOne: it has one tile of values.
-template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
-  using Places = Layout<KT, VT, kSplit>;
+template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
+  using Places = Layout<KT, VT, kSplit, kGated>;
+  static constexpr Places layout{};
+  static constexpr bool kSplits = kSplit, kHasGate = kGated;
   const DeltaProductBackward& p;
   const StateGradients& dstates;
   unsigned char* memory;
-  Places layout;
   int64_t h, head;
   Slot at;
   Span span;
@@ -158,13 +187,12 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       : p(p_),
         dstates(dstates_),
         memory(memory_),
-        layout(p_.log_gate),
         h(item % unsigned(p_.H)),
         head(item),
         at(slot_of(p_, item / unsigned(p_.H), kChunk)),
         span(span_of(p_, at.s)),
         queries(p_, at.first, at.count),
-        base(shared_address(memory_)),
+        base(__shfl_sync(0xffffffffu, shared_address(memory_), 0)),
         k(base + buffer_ * Places::kKeys),
         q(k + Places::kBlock),
         buffer(buffer_) {}
@@ -177,7 +205,7 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
   __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
   __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
-  __device__ float* slopes() const { return reinterpret_cast<float*>(memory + layout.slopes); }
+  __device__ Slopes& slopes() const { return *reinterpret_cast<Slopes*>(memory + layout.slopes); }
   __device__ Decays& decays() const { return *reinterpret_cast<Decays*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
     return row_at(x, span.b, span.t0 + queries.token, 0, h);
@@ -282,7 +310,6 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       wgmma::fence();
       issue();
       wgmma::commit();
-      if (p.log_gate && v0 == 0) decays().fill(vector(kGate));
       finish();
       meet();
       if (!kOne && v0 + VT < p.V)
@@ -292,40 +319,34 @@ template <int KT, int VT, bool kSplit, bool kOne> struct Chunk {
       copy_commit();
     }
   }
-  // <G, S>, each thread its share: the diagonals of products of 16 rows of one with 16 of the
-  // other.
+  // <G, S>, each thread its share: dots of rows of 16 keys of one with those of the other.
   __device__ float both_ends() const {
-    const int l = threadIdx.x % 32, row = l % 16, g = l / 4, c = l % 4;
-    float upper[4] = {}, lower[4] = {};
     // The warps share the blocks of 16 keys, and of values where there are more warps than those.
     constexpr int kAcross = KT / 16, kDown = kThreads / 32 / kAcross;
     static_assert(kDown * kAcross * 32 == kThreads && VT % (16 * kDown) == 0);
-    const int warp = threadIdx.x / 32, v = warp / kAcross * 16 + row,
+    const int l = threadIdx.x % 32, warp = threadIdx.x / 32, v = warp / kAcross * 16 + l % 16,
               piece = warp % kAcross * 2 + l / 16;
     const uint32_t place = base + piece / 8 * VT * 128 + v * 128 + ((piece ^ v) & 7) * 16;
     const auto read = [&](uint32_t(&x)[4], int state, int n) {
       ldmatrix(x, place + state + n * kDown * 16 * 128);
     };
-    const auto add = [&](const uint32_t(&x)[4], const uint32_t(&y)[4]) {
-      mma(upper, x, y[0], y[2]);
-      mma(lower, x, y[1], y[3]);
-    };
+    Diagonal dots;
 #pragma unroll
     for (int n = 0; n < VT / 16 / kDown; ++n) {
       uint32_t x[4], y[4];
       read(x, layout.S, n);
       read(y, layout.G, n);
-      add(x, y);
+      dots.add(x, y);
       if constexpr (kSplit) {
         uint32_t z[4];
         read(z, layout.S + Places::kState, n);
-        add(z, y);
+        dots.add(z, y);
         read(z, layout.G + Places::kState, n);
-        add(x, z);
+        dots.add(x, z);
       }
     }
-    if (g / 2 != c) return 0;
-    return vector(kBefore)[kChunk - 1] * (g & 1 ? upper[1] + lower[3] : upper[0] + lower[2]);
+    if (!Diagonal::here()) return 0;
+    return vector(kBefore)[kChunk - 1] * (dots.rows().x + dots.rows().y);
   }
 };
 

@@ -151,23 +151,16 @@ __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const 
                                              float (&vectors)[kVectorCount][kChunk],
                                              Decays& decays) {
   const int i = threadIdx.x;
-  if (i < kChunk) {
-    vectors[kBeta][i] = scalars.beta, vectors[kGate][i] = scalars.gate;
-    vectors[kBefore][i] = vectors[kAfter][i] = 1;
-  }
-  __syncthreads();
+  if (i < kChunk) vectors[kBeta][i] = scalars.beta, vectors[kGate][i] = scalars.gate;
   if (p.log_gate) {
+    __syncthreads();
     decays.fill(vectors[kGate]);
     __syncthreads();
-    if (i < kChunk) {
-      vectors[kAfter][i] = decays.at(kChunk - 1, i);
-      vectors[kBefore][i] = vectors[kGate][0] * decays.at(i, 0);
-    }
-    __syncthreads();
   }
-  if (i < kChunk)
-    vectors[kRead][i] =
-        i < z.queries.rows ? float(p.scale) * vectors[kBefore][z.queries.at(i)] : 0.f;
+  if (i >= kChunk) return;
+  const auto before = [&](int at) { return p.log_gate ? decays.before(at) : 1.f; };
+  vectors[kBefore][i] = before(i), vectors[kAfter][i] = p.log_gate ? decays.after(i) : 1.f;
+  vectors[kRead][i] = i < z.queries.rows ? float(p.scale) * before(int(z.queries.at(i))) : 0.f;
 }
 
 // T and P in memory: plain rows, or swizzled as the warp-group products read them (wgmma.cuh), so
