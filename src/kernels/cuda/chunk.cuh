@@ -145,11 +145,18 @@ __device__ __forceinline__ void sum_up_gates(const DeltaProductBackward& p, Span
   float after = __shfl_down_sync(0xffffffffu, x, 1);
   after = lane < 31 ? after + at_end : at_end;
   const float sums[2] = {left + (right + after), right + after};
+  // Micro-steps since a token began, and how many tokens those are: half a micro-step away from the
+  // next whole number, so a reciprocal will do.
+  const int N = int(p.N);
+  const int64_t token = N == 1 ? at.first : uint32_t(at.first) / uint32_t(N);
+  const int since = i + int(at.first - token * N);
+  const float each = reciprocal(float(N));
 #pragma unroll
   for (int u = 0; u < 2; ++u) {
-    const uint32_t m = uint32_t(at.first) + i + u, t = p.N == 1 ? m : m / uint32_t(p.N);
-    if (i + u < at.count && m == t * p.N)
-      static_cast<float*>(p.dlog_gate)[(span.b * p.T + span.t0 + t) * p.H + h] = sums[u];
+    const int tokens = int((float(since + u) + 0.5f) * each);
+    if (i + u < at.count && tokens * N == since + u)
+      static_cast<float*>(p.dlog_gate)[(span.b * p.T + span.t0 + token + tokens) * p.H + h] =
+          sums[u];
   }
 }
 

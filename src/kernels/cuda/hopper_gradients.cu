@@ -56,64 +56,80 @@ __device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4
 // where ' is what comes from the states. What lies in rows and columns from i on alike cancels, so
 // the same numbers must be in both; then all of it may be rounded, and be diagonals of products.
 // Where operands are split the dots are those of the first line, in float32.
-template <class Chunk> __device__ __forceinline__ void make_gate(const Chunk& z) {
-  const Slopes& slopes = z.slopes();
-  float after = 0;
-#pragma unroll
-  for (int i = 0; i < kThreads / 32; ++i) after += slopes.ends[i];
-  sum_up_gates(z.p, z.span, z.at, z.h, after, [&](int i) {
-    const int r = z.queries.row(i);
-    float sum = slopes.across[i] + (r >= 0 ? slopes.queries[r] : 0.f);
-    if constexpr (!Chunk::kSplits) sum += slopes.within[i];
-    return sum;
+template <bool kSplit>
+__device__ __forceinline__ void make_gate(const DeltaProductBackward& p, const Slopes& slopes) {
+  const float2 ends = reinterpret_cast<const float2*>(slopes.ends)[threadIdx.x % 32];
+  sum_up_gates(p, slopes.span, slopes.at, slopes.h, sum_lanes<32>(ends.x + ends.y), [&](int i) {
+    const float sum = slopes.across[i] + slopes.queries[i];
+    return kSplit ? sum : sum + slopes.within[i];
   });
 }
-
-// Rows and columns of F and H by the group that has x, the operand of its rows of X.
-template <int KT, class Chunk>
-__device__ __forceinline__ void sum_within(const Chunk& z, const uint32_t (&x)[4][4], int row0,
-                                           float2 reads) {
-  float qk[8][4], kq[8][4], kk[8][4];
-  wgmma::fence();
-  over_values<true>(qk, z.q, z.k, KT);
-  over_values<true>(kq, z.k, z.q, KT);
-  over_values<true>(kk, z.k, z.k, KT);
-  wgmma::commit();
-  wgmma::wait<0>();
-  wgmma::hold(qk), wgmma::hold(kq), wgmma::hold(kk);
-  Diagonal F_rows, rows, columns;
-  uint32_t a[4], y[4], none[4];
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    as_operand<false>(y, none, qk[2 * n], qk[2 * n + 1]);
-    F_rows.add(x[n], y);
-    as_operand<false>(y, none, kq[2 * n], kq[2 * n + 1]);
-    ldmatrix_transposed(a, columns_place(z.base + z.layout.X, row0, n));
-    columns.add(a, y);
-    as_operand<false>(y, none, kk[2 * n], kk[2 * n + 1]);
-    ldmatrix_transposed(a, columns_place(z.base + z.layout.E, row0, n));
-    columns.add(a, y);
-    ldmatrix(a, rows_place(z.base + z.layout.E, row0, n));
-    rows.add(a, y);
-  }
-  if (!Diagonal::here()) return;
-  const int i = row0 + threadIdx.x % 32 / 4;
-  Slopes& slopes = z.slopes();
-  slopes.queries[i] = reads.x + F_rows.rows().x;
-  slopes.queries[i + 8] = reads.y + F_rows.rows().y;
-  slopes.within[i] = rows.rows().x - columns.rows().x;
-  slopes.within[i + 8] = rows.rows().y - columns.rows().y;
+// A warp's share of <G, S>: the lanes that have any.
+template <class Chunk> __device__ __forceinline__ void put_end(const Chunk& z, float share) {
+  const int lane = threadIdx.x % 32;
+  if (Diagonal::here()) z.slopes().ends[threadIdx.x / 32 * 8 + lane / 4] = share;
+}
+template <class Chunk>
+__device__ __forceinline__ void put_query(const Chunk& z, int r, float slope) {
+  if (r < z.queries.rows) z.slopes().queries[z.queries.at(r)] = slope;
 }
 
-// `meanwhile` runs while the first products do.
-template <int KT, int VT, bool kSplit, bool kOne, bool kGated, class Next, class Meanwhile>
+// Products of queries and keys for F and H, by the group that has X: two while it makes that, the
+// third when that has left its registers.
+struct Within {
+  float qk[8][4], kq[8][4], kk[8][4];
+
+  template <int KT, class Chunk> __device__ __forceinline__ void start(const Chunk& z) {
+    wgmma::fence();
+    over_values<true>(qk, z.q, z.k, KT);
+    over_values<true>(kk, z.k, z.k, KT);
+    wgmma::commit();
+  }
+  template <int KT, class Chunk> __device__ __forceinline__ void go_on(const Chunk& z) {
+    over_values<true>(kq, z.k, z.q, KT);
+    wgmma::commit();
+  }
+  // Rows and columns of F and H: x is the operand of this warp's rows of X, `reads` their q.dq'.
+  template <class Chunk>
+  __device__ __forceinline__ void sum(const Chunk& z, const uint32_t (&x)[4][4], int row0,
+                                      float2 reads) {
+    wgmma::hold(qk), wgmma::hold(kq), wgmma::hold(kk);
+    Diagonal F_rows, rows, columns;
+    uint32_t a[4], y[4], none[4];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      as_operand<false>(y, none, qk[2 * n], qk[2 * n + 1]);
+      F_rows.add(x[n], y);
+      as_operand<false>(y, none, kq[2 * n], kq[2 * n + 1]);
+      ldmatrix_transposed(a, columns_place(z.base + z.layout.X, row0, n));
+      columns.add(a, y);
+      as_operand<false>(y, none, kk[2 * n], kk[2 * n + 1]);
+      ldmatrix_transposed(a, columns_place(z.base + z.layout.E, row0, n));
+      columns.add(a, y);
+      ldmatrix(a, rows_place(z.base + z.layout.E, row0, n));
+      rows.add(a, y);
+    }
+    if (!Diagonal::here()) return;
+    const int i = row0 + threadIdx.x % 32 / 4;
+    put_query(z, i, reads.x + F_rows.rows().x);
+    put_query(z, i + 8, reads.y + F_rows.rows().y);
+    z.slopes().within[i] = rows.rows().x - columns.rows().x;
+    z.slopes().within[i + 8] = rows.rows().y - columns.rows().y;
+  }
+};
+
+// `gate_before`: this warp makes the gate's gradient of the block's chunk before while products
+// run.
+template <int KT, int VT, bool kSplit, bool kOne, bool kGated, class Next>
 __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated>& z,
-                                        const ChunkWork& w, Next&& next, Meanwhile&& meanwhile) {
+                                        const ChunkWork& w, Next&& next,
+                                        [[maybe_unused]] bool gate_before) {
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 * 16, i0 = row0 + lane / 4;
-  float X[8][4], dq[KT / 8][4], at_end = 0;
-  if constexpr (!kOne) clear(X), clear(dq);
+  float X[8][4], dq[KT / 8][4];
+  [[maybe_unused]] float at_end = 0;
   [[maybe_unused]] bool first = true;
+  if constexpr (!kOne) clear(X), clear(dq);
   z.each_tile(
       w,
       [&] {
@@ -122,25 +138,25 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
       },
       [&] {
         if constexpr (kGated) {
-          if (first) z.decays().fill(z.vector(kGate), z.vector(kBeta));
-          at_end += z.both_ends();
-          if (first) meanwhile();
+          if (first) {
+            z.decays().fill(z.vector(kGate), z.vector(kBeta));
+            if (threadIdx.x < kChunk) z.slopes().queries[threadIdx.x] = 0;
+            if (threadIdx.x == 0)
+              z.slopes().span = z.span, z.slopes().at = z.at, z.slopes().h = z.h;
+          }
           first = false;
+          at_end += z.both_ends();
         }
         wgmma::wait<0>();
         wgmma::hold(X), wgmma::hold(dq);
       },
       next);
 
+  if constexpr (kGated) put_end(z, at_end);
   uint32_t x[4][4], x_rest[4][4];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
-    mask(X, half, z, max(last, 0), float(p.scale), last, [](int, float, float) {});
-  }
-  share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
   const float upper = z.vector(kRead)[i0], lower = z.vector(kRead)[i0 + 8];
   [[maybe_unused]] float2 reads;
+  [[maybe_unused]] Within within;
   if constexpr (kGated && !kSplit) {
     Diagonal dots;
 #pragma unroll
@@ -151,14 +167,28 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
       dots.add(a, q);
     }
     reads = make_float2(upper * dots.rows().x, lower * dots.rows().y);
+    scale_rows(dq, upper, lower);
+    within.start<KT>(z);
   }
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
+    mask(X, half, z, max(last, 0), float(p.scale), last, [](int, float, float) {});
+  }
+  share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
   meet();
-  scale_rows(dq, upper, lower);
+  if constexpr (!kGated || kSplit) scale_rows(dq, upper, lower);
   wgmma::hold(dq);
   wgmma::fence();
+  if constexpr (kGated && !kSplit) within.template go_on<KT>(z);
   times_columns<false>(dq, x, z.k, kTileBytes);
   if constexpr (kSplit) times_columns<false>(dq, x_rest, z.k, kTileBytes);
   wgmma::commit();
+  if (kGated && gate_before) make_gate<kSplit>(p, z.slopes(z.buffer ^ 1));
+  if constexpr (kGated && !kSplit) {
+    wgmma::wait<1>();
+    within.sum(z, x, row0, reads);
+  }
   wgmma::wait<0>();
   wgmma::hold(dq);
   if constexpr (kSplit) {
@@ -167,7 +197,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
       const int i = i0 + half * 8;
       if constexpr (kGated) {
         const float slope = row_dot(dq, half, i, z.q_tiles());
-        if (lane % 4 == 0) z.slopes().queries[i] = slope;
+        if (lane % 4 == 0) put_query(z, i, slope);
       }
       if (i < z.queries.rows)
         store_row(dq, half, static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + i * p.dq.token,
@@ -177,11 +207,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
     store_own(dq, z.room(),
               static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + row0 * p.dq.token, p.dq.token,
               z.queries.rows - row0, p.K);
-    if constexpr (kGated) sum_within<KT>(z, x, row0, reads);
   }
-  if constexpr (!kGated) return;
-  at_end = sum_lanes<32>(at_end);
-  if (lane == 0) z.slopes().ends[threadIdx.x / 32] = at_end;
 }
 
 template <int KT, int VT, bool kSplit, bool kOne, bool kGated, class Next>
@@ -190,7 +216,8 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
   const DeltaProductBackward& p = z.p;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, warp = threadIdx.x / 32 % 4;
   const int row0 = warp * 16, i0 = row0 + g;
-  float E[8][4], er[KT / 8][4], src[KT / 8][4], at_end = 0;
+  float E[8][4], er[KT / 8][4], src[KT / 8][4];
+  [[maybe_unused]] float at_end = 0;
   if constexpr (!kOne) clear(E), clear(er), clear(src);
   z.each_tile(
       w,
@@ -224,7 +251,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
   if constexpr (kGated && kSplit) {
     const float sum = row_dot(src, 0, i0, z.k_tiles()) + row_dot(src, 1, i0 + 8, z.k_tiles());
-    if (c == 0) at_end += sum;
+    put_end(z, at_end + sum);
   } else if constexpr (kGated) {
     Diagonal erased, written;
 #pragma unroll
@@ -236,12 +263,12 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
       as_operand<false>(a, none, src[2 * n], src[2 * n + 1]);
       written.add(a, k);
     }
+    const float2 less = written.rows();
     if (Diagonal::here()) {
-      const float2 less = written.rows();
       z.slopes().across[i0] = erased.rows().x - less.x;
       z.slopes().across[i0 + 8] = erased.rows().y - less.y;
-      at_end += less.x + less.y;
     }
+    put_end(z, at_end + less.x + less.y);
   }
   wgmma::hold(er), wgmma::hold(src);
   meet();  // X and E are there
@@ -280,9 +307,6 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
   if constexpr (!kSplit)
     store_own(er, z.room(), static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + row0 * p.dk.step,
               p.dk.step, z.at.count - row0, p.K);
-  if constexpr (!kGated) return;
-  at_end = sum_lanes<32>(at_end);
-  if (lane == 0) z.slopes().ends[threadIdx.x / 32] = at_end;
 }
 
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
@@ -291,14 +315,12 @@ __global__ void __launch_bounds__(kThreads, 1)
     hopper_sums(DeltaProductBackward p, ChunkWork w, StateGradients dstates, unsigned items) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using C = Chunk<KT, VT, kSplit, kOne, kGated>;
-  // The same in all lanes, as the compiler can see.
-  [[maybe_unused]] const int warp = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0);
   const auto used = [&](unsigned item) {  // the next chunk that is not empty
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
   wait_for_last();
-  unsigned item = used(blockIdx.x), before = items;
+  unsigned item = used(blockIdx.x);
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
     for (int i = threadIdx.x; i < C::Places::vectors / 4; i += kThreads)
@@ -316,12 +338,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     z.fetch_values(w, 0);
     copy_commit();
   }
-  for (int buffer = 0; item < items; buffer ^= 1) {
+  // Whether this is the first warp: as the compiler can see, the same in all its lanes.
+  [[maybe_unused]] const bool leads = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0) == 0;
+  int buffer = 0;
+  for (bool any = false; item < items; buffer ^= 1, any = true) {
     const C z(p, dstates, memory, item, buffer);
-    const auto finish_before = [&] {
-      if (warp == 0 && before < items) make_gate(C(p, dstates, memory, before, buffer ^ 1));
-    };
-    const unsigned here = item;
     item = used(item + gridDim.x);
     const auto next = [&] {
       if (item >= items) return;
@@ -329,13 +350,13 @@ __global__ void __launch_bounds__(kThreads, 1)
       ahead.fetch_keys(w);
       ahead.fetch_values(w, 0);
     };
-    threadIdx.x < kThreads / 2 ? make_dq(z, w, next, finish_before) : make_dk(z, w, next);
-    before = here;
+    threadIdx.x < kThreads / 2 ? make_dq(z, w, next, leads && any) : make_dk(z, w, next);
   }
   copy_wait<0>();
   if constexpr (!kGated) return;
   __syncthreads();
-  if (warp == 0) make_gate(C(p, dstates, memory, before, 0));
+  if (leads)
+    make_gate<kSplit>(p, reinterpret_cast<const Slopes*>(memory + C::Places::slopes)[buffer ^ 1]);
 }
 
 template <int KT, int VT, bool kSplit, bool kOne, bool kGated>

@@ -8,13 +8,18 @@ namespace lrnn::kernels::cuda::gradients {
 
 constexpr int kThreads = 256;
 
-// The gate's gradient sums these up: what each micro-step adds to the gradients of the gates up to
-// it, in two parts, what each query adds, and, one sum a warp, <G, S> at the end of the chunk.
+// What each micro-step of a chunk adds to the gradients of the gates up to it: across chunks,
+// within this one, and by the query that reads after it; and <G, S> at its end, every warp eight
+// shares.
 struct alignas(16) Slopes {
-  float across[kChunk], within[kChunk], queries[kChunk], ends[kThreads / 32];
+  float across[kChunk], within[kChunk], queries[kChunk], ends[kThreads / 4];
+  Span span;
+  Slot at;
+  int64_t h;
 };
 
-// Bytes in shared memory; keys and vectors twice. In split mode the rest of a matrix follows it.
+// Bytes in shared memory; keys, vectors and slopes twice. In split mode the rest of a matrix
+// follows it.
 template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
   static constexpr int kParts = kSplit ? 2 : 1, kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
                        kValues = VT / 64 * kTileBytes, kState = VT * KT * 2,
@@ -24,7 +29,7 @@ template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
   static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
-  static constexpr int decay = slopes + (kGated ? int(sizeof(Slopes)) : 0),
+  static constexpr int decay = slopes + (kGated ? 2 * int(sizeof(Slopes)) : 0),
                        room = decay + (kGated ? int(sizeof(Decays)) : 0),
                        barrier = room + kThreads / 32 * kRoom, bytes = barrier + 8;
 };
@@ -205,7 +210,10 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
   __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
   __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
-  __device__ Slopes& slopes() const { return *reinterpret_cast<Slopes*>(memory + layout.slopes); }
+  __device__ Slopes& slopes(int of) const {
+    return reinterpret_cast<Slopes*>(memory + layout.slopes)[of];
+  }
+  __device__ Slopes& slopes() const { return slopes(buffer); }
   __device__ Decays& decays() const { return *reinterpret_cast<Decays*>(memory + layout.decay); }
   __device__ int64_t query_row(const Rows& x) const {
     return row_at(x, span.b, span.t0 + queries.token, 0, h);
