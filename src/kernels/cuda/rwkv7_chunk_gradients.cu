@@ -1,4 +1,4 @@
-#include "kernels/cuda/rwkv7_chunk.cuh"
+#include "kernels/cuda/rwkv7_chunk_finish.cuh"
 
 // The gradients of all chunks at once, a block each, from the state S before a chunk and the
 // gradient G of the state after it, both in tiles of 64 values:
@@ -12,170 +12,89 @@
 namespace lrnn::kernels::cuda::rwkv7 {
 namespace {
 
-template <int kKeys> struct Room {
-  using Keys = KeyRows<kKeys>;
-  using State = Operand<kColumns, kKeys, 2>;     // rows of values
-  using Values = Operand<kColumns, kTokens, 2>;  // U and Y, transposed
-  static constexpr int kWarps = kKeys / 16;
-  // When the states are done with.
-  struct Results {
-    float of[4][kTokens][kKeys + 8];         // dRq, dKq, dKe, -dWe; columns by place_of
-    typename Chunk<kKeys>::Square pairs[4];  // dArk, -dArw, dAuk, -dAuw; the last two a row up
-    float through[4][kKeys];
-    float other[2][kTokens][kKeys];  // from the other thread of a key
-  };
-  static constexpr int kStates = 2 * State::kBytes > int(sizeof(Results)) ? 2 * State::kBytes
-                                                                          : int(sizeof(Results));
-  static constexpr int kChunk = 0, kS = (int(sizeof(Chunk<kKeys>)) + 15) / 16 * 16,
-                       kG = kS + State::kBytes, kKq = kS + kStates, kWe = kKq + Keys::kBytes,
-                       kKe = kWe + Keys::kBytes, kT = kKe + Keys::kBytes,
-                       kRk = kT + PairRows::kBytes, kRw = kRk + PairRows::kBytes,
-                       kUk = kRw + PairRows::kBytes, kV = kUk + PairRows::kBytes,
-                       kD = kV + ValueRows::kBytes, kU = kD + ValueRows::kBytes,
-                       kY = kU + Values::kBytes, kBytes = kY + Values::kBytes;
-};
-
 using Tile = float[2][4];
 
-template <class To> __device__ __forceinline__ void put_tile(const To& to, int row, const Tile& x) {
-  const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
+// Rows of a state in two parts, one after the other in memory.
+template <int kThreads, int kRows, int kWidth>
+__device__ __forceinline__ void fetch(const Operand<kRows, kWidth, 2>& to, const uint16_t* from) {
+  constexpr int kPieces = kWidth / 8;  // of 16 bytes, a row
+  const uint32_t base = shared_address(to.base);
 #pragma unroll
-  for (int j = 0; j < 2; ++j)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-      to.put(row + g + 8 * half, 8 * j + 2 * c, x[j][2 * half], x[j][2 * half + 1]);
+  for (int i = threadIdx.x; i < 2 * kRows * kPieces; i += kThreads)
+    copy_async(base + i / kPieces * Operand<kRows, kWidth, 2>::kStride + i % kPieces * 16,
+               from + i * 8);
 }
 
-// Decayed keys, and the matrices of pairs, as operands.
+// x [16 values from v on, tokens] += a state times the transpose of rows of keys.
 template <int kKeys>
-__device__ __forceinline__ void put_operands(const Chunk<kKeys>& chunk, unsigned char* memory) {
+__device__ __forceinline__ void over_keys(const typename Room<kKeys>::State& state, int v, Tile& x,
+                                          const typename Room<kKeys>::Keys& rows) {
+#pragma unroll
+  for (int i = 0; i < kKeys; i += 64) {
+    Fragment<2> a[4], b[4];
+#pragma unroll
+    for (int m = 0; m < 4; ++m)
+      a[m] = state.a_rows(v, i + 16 * m), b[m] = rows.b_rows(i + 16 * m, 0);
+    add_products(x, a, b);
+  }
+}
+
+// A tile [16 values from v on, tokens] as rows of tokens.
+template <class To>
+__device__ __forceinline__ void put_across(const To& to, int v, const Fragment<2>& x) {
+#pragma unroll
+  for (int part = 0; part < 2; ++part)
+    one_chunk::each_across(x.part[part], [&](int t, int channel, uint32_t both) {
+      *reinterpret_cast<uint32_t*>(to.base + part * To::kPlane + t * To::kStride +
+                                   2 * (v + channel)) = both;
+    });
+}
+
+// Sums of the logarithms of decays before each token, and decayed keys as operands. Meets in
+// between.
+template <int kKeys>
+__device__ __forceinline__ void put_operands(const KeysInMemory& keys, unsigned char* memory,
+                                             bool wide) {
   using At = Room<kKeys>;
-  using Shape = Chunk<kKeys>;
+  auto& sum = *reinterpret_cast<typename At::Sums*>(memory + At::kSums);
+  const int key = threadIdx.x % (kKeys / 2) * 2, first = threadIdx.x / (kKeys / 2) * 4;
+  uint32_t k[4], kk[4], rate[4];
+  keys.pairs(keys.p.k, first, key, wide, k), keys.pairs(keys.p.kk, first, key, wide, kk);
+  keys.pairs(keys.p.rate, first, key, wide, rate);
+  if (threadIdx.x < kKeys) {
+    float log[kTokens], x = 0;
+    const float* const from = keys.rows<float>(keys.p.log_decay) + threadIdx.x;
+#pragma unroll
+    for (int t = 0; t < kTokens; ++t)
+      log[t] = keys.inside(t, threadIdx.x) ? from[t * keys.p.log_decay.token] : 0.f;
+    sum[0][threadIdx.x] = 0;
+#pragma unroll
+    for (int t = 0; t < kTokens; ++t) sum[t + 1][threadIdx.x] = x += fmaxf(log[t], kLeastLog);
+  }
+  __syncthreads();
   const typename At::Keys Kq(memory + At::kKq), We(memory + At::kWe), Ke(memory + At::kKe);
-  const int key = threadIdx.x % (kKeys / 2) * 2, place = place_of<kKeys>(key);
+  const auto pair = [&](int t) { return *reinterpret_cast<const float2*>(&sum[t][key]); };
+  const int place = place_of<kKeys>(key);
+  const float2 end = pair(kTokens);
 #pragma unroll
   for (int n = 0; n < 4; ++n) {
-    const int t = threadIdx.x / (kKeys / 2) * 4 + n;
-    const float from[2] = {__expf(chunk.sum[t][key]), __expf(chunk.sum[t][key + 1])},
-                to[2] = {chunk.decay(t + 1, kTokens, key), chunk.decay(t + 1, kTokens, key + 1)};
-    Kq.put(t, place, from[0] * chunk.kk[t][key], from[1] * chunk.kk[t][key + 1]);
-    We.put(t, place, to[0] * chunk.w[t][key], to[1] * chunk.w[t][key + 1]);
-    Ke.put(t, place, to[0] * chunk.k[t][key], to[1] * chunk.k[t][key + 1]);
+    const int t = first + n;
+    const float2 before = pair(t), after = pair(t + 1);
+    const float left = __expf(end.x - after.x), right = __expf(end.y - after.y);
+    Kq.put(t, place, __expf(before.x) * low_of(kk[n]), __expf(before.y) * high_of(kk[n]));
+    We.put(t, place, left * low_of(rate[n]) * low_of(kk[n]),
+           right * high_of(rate[n]) * high_of(kk[n]));
+    Ke.put(t, place, left * low_of(k[n]), right * high_of(k[n]));
   }
-  if (threadIdx.x >= 128) return;
-  const int t = threadIdx.x / 8, s = threadIdx.x % 8 * 2;
-  const auto put = [&](int at, int kind) {
-    PairRows(memory + at).put(t, s, chunk.pairs[kind][t][s], chunk.pairs[kind][t][s + 1]);
-  };
-  put(At::kRk, Shape::kRk), put(At::kRw, Shape::kRw);
-  put(At::kUk, Shape::kUk), put(At::kT, Shape::kUw);
-}
-
-// The gradients of one key, from those of the results: a thread for what r reads and one for what
-// kk does.
-template <int kKeys>
-__device__ __forceinline__ void finish(const DiagonalBackward& p, const Place& at,
-                                       const Chunk<kKeys>& chunk,
-                                       typename Room<kKeys>::Results& results) {
-  const int key = threadIdx.x % kKeys, place = place_of<kKeys>(key);
-  const bool second = threadIdx.x >= kKeys;
-  const auto& query = second ? chunk.kk : chunk.r;
-  const auto& with_k = results.pairs[second ? 2 : 0];
-  const auto& with_w = results.pairs[second ? 3 : 1];
-  const auto& of_query = results.of[second ? 1 : 0];
-  float k[kTokens], w[kTokens], dk[kTokens] = {}, dw[kTokens] = {}, dq[kTokens], pass[kTokens],
-                                decayed[kTokens];
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) k[t] = chunk.k[t][key], w[t] = chunk.w[t][key];
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) {
-    // r_t or kk_(t+1); the last of these is zero.
-    const int row = second ? t + 1 : t;
-    const float decay = chunk.decay(t, t + 1, key), q = query[row][key];
-#pragma unroll
-    for (int s = 0; s < t; ++s) decayed[s] *= decay;
-    decayed[t] = 1;
-    float sum = 0;
-#pragma unroll
-    for (int s = 0; s <= t; s += 4) {
-      float dA[4], dB[4];
-      load_four(&with_k[t][s], dA), load_four(&with_w[t][s], dB);
-#pragma unroll
-      for (int u = 0; u < 4; ++u) {
-        if (s + u > t) continue;
-        const float a = dA[u] * decayed[s + u], b = dB[u] * decayed[s + u];
-        sum = fmaf(a, k[s + u], sum), sum = fmaf(-b, w[s + u], sum);
-        dk[s + u] = fmaf(a, q, dk[s + u]), dw[s + u] = fmaf(-b, q, dw[s + u]);
-      }
-    }
-    const float from_state = row < kTokens ? of_query[row][place] : 0.f;
-    dq[t] = fmaf(__expf(chunk.sum[t + 1][key]), from_state, sum), pass[t] = q * dq[t];
-  }
-  // k is finished by the first thread, w by the second.
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) results.other[second][t][key] = second ? dk[t] : dw[t];
-  __syncthreads();
-  const auto bits = [](const Rows& x, int64_t e) {
-    return __uint_as_float(uint32_t(static_cast<const uint16_t*>(x.data)[e]) << 16);
-  };
-  const auto store = [](const Rows& x, int64_t e, float y) {
-    static_cast<uint16_t*>(x.data)[e] = uint16_t(pack(y, 0.f));
-  };
-  const auto row_of = [&](const Rows& x, int t) {
-    return row_at(x, at.b, at.first + t, 0, at.h) + key;
-  };
-  const bool real = key < p.K;
-  float reach[kTokens];  // what reaches the end of the chunk
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) {
-    const float end = chunk.decay(t + 1, kTokens, key);
-    const bool inside = real && at.first + t < p.T;
-    const float own = second ? dw[t] + results.other[0][t][key] : dk[t] + results.other[1][t][key];
-    const float to_state = end * (second ? -results.of[3][t][place] : results.of[2][t][place]);
-    const float x = second ? w[t] : k[t];
-    pass[t] -= x * own, reach[t] = x * to_state;
-    if (!inside) continue;
-    if (!second) {
-      store(p.dk, row_of(p.dk, t), own + to_state);
-      if (p.dq.data) store(p.dq, row_of(p.dq, t), dq[t] * float(p.scale));
-    } else {
-      const float total = own + to_state, rate = bits(p.rate, row_of(p.rate, t));
-      store(p.drate, row_of(p.drate, t), chunk.kk[t][key] * total);
-      const float read = t == 0 ? results.of[1][0][place] : dq[t == 0 ? 0 : t - 1];
-      store(p.dkk, row_of(p.dkk, t), fmaf(rate, total, read));
-    }
-  }
-  // From each token on: what is read, less what is written; before it: what reaches the end.
-  float later = 0, reaching = 0;
-  if (!second)
-#pragma unroll
-    for (int n = 0; n < 4; ++n) later += results.through[n][place];
-  if (!second) later *= __expf(chunk.sum[kTokens][key]);
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t) reaching += reach[t];
-#pragma unroll
-  for (int t = kTokens - 1; t >= 0; --t) {
-    later += pass[t], reaching -= reach[t];
-    pass[t] = later + reaching;
-    if (second) results.other[0][t][key] = pass[t];
-  }
-  __syncthreads();
-  if (second || !real) return;
-#pragma unroll
-  for (int t = 0; t < kTokens; ++t)
-    if (at.first + t < p.T)
-      static_cast<float*>(p.dlog_decay.data)[row_of(p.dlog_decay, t)] =
-          pass[t] + results.other[0][t][key];
 }
 
 template <int kKeys>
-__global__ void __launch_bounds__(2 * kKeys)
-    gradients(const DiagonalBackward p, const uint16_t* states, const uint16_t* slopes,
-              int64_t chunks, bool wide_keys, bool wide_v, bool wide_d) {
+__global__ void __launch_bounds__(2 * kKeys, kKeys == 64 ? 3 : 1)
+    gradients(const DiagonalBackward p, const unsigned char* work, const uint16_t* states,
+              const uint16_t* slopes, int64_t chunks, bool wide_keys, bool wide_v, bool wide_d) {
   using At = Room<kKeys>;
   constexpr int kThreads = 2 * kKeys;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto& chunk = *reinterpret_cast<Chunk<kKeys>*>(memory + At::kChunk);
   const typename At::State S(memory + At::kS), G(memory + At::kG);
   const typename At::Keys Kq(memory + At::kKq), We(memory + At::kWe), Ke(memory + At::kKe);
   const PairRows T(memory + At::kT), Rk(memory + At::kRk), Rw(memory + At::kRw),
@@ -187,17 +106,22 @@ __global__ void __launch_bounds__(2 * kKeys)
   const int groups = int(groups_of(p));
   const auto ask = [&](int group) {
     const int64_t from = (int64_t(blockIdx.x) * groups + group) * state_elements<kKeys>();
-    fetch_parts<kThreads>(S, states + from), fetch_parts<kThreads>(G, slopes + from);
+    fetch<kThreads>(S, states + from), fetch<kThreads>(G, slopes + from);
     if (threadIdx.x < 128) {
-      fetch_values(V, p, p.v, at.b, at.h, at.first, int64_t(group) * kColumns, wide_v);
-      fetch_values(D, p, p.d_o, at.b, at.h, at.first, int64_t(group) * kColumns, wide_d);
+      const int64_t v0 = int64_t(group) * kColumns;
+      fetch_values(V, head_of(p.v, at.b, at.h), p.v.token, at.first, v0, p, wide_v);
+      fetch_values(D, head_of(p.d_o, at.b, at.h), p.d_o.token, at.first, v0, p, wide_d);
     }
     copy_commit();
   };
+#pragma unroll
+  for (int n = 0; n < 4; ++n)
+    fetch_tokens<kThreads, kTokens>(PairRows(memory + At::kT + n * PairRows::kBytes),
+                                    work + int64_t(blockIdx.x) * Work<kKeys>::kBackward +
+                                        Work<kKeys>::kFourPairs + n * Work<kKeys>::kPairs);
   ask(0);
-  chunk.load(p, at.b, at.h, at.first, wide_keys);
-  chunk.fill();
-  put_operands<kKeys>(chunk, memory);
+  const KeysInMemory keys(p, at);
+  put_operands<kKeys>(keys, memory, wide_keys);
   Tile of[4] = {}, pairs = {};
   float2 through = make_float2(0, 0);
   for (int group = 0; group < groups; ++group) {
@@ -211,21 +135,16 @@ __global__ void __launch_bounds__(2 * kKeys)
     const int v = warp % 4 * 16;
     if (At::kWarps == 4 || warp < 4) {
       Tile x = {}, u = {};
-#pragma unroll
-      for (int i = 0; i < kKeys; i += 16) multiply(x[0], x[1], S.a_rows(v, i), Kq.b_rows(i, 0));
+      over_keys<kKeys>(S, v, x, Kq);
       multiply(x[0], x[1], V.a_columns(v, 0), Uk.b_rows(0, 0));
       multiply(u[0], u[1], as_fragment<2>(x[0], x[1]), T.b_rows(0, 0));
-      put_tile(U, v, u);
+      put_across(U, v, as_fragment<2>(u[0], u[1]));
     }
     if (At::kWarps == 4 || warp >= 4) {
       Tile x = {}, y = {}, dv = {};
       const auto d = D.a_columns(v, 0);
-#pragma unroll
-      for (int i = 0; i < kKeys; i += 16) {
-        const auto a = G.a_rows(v, i);
-        multiply(x[0], x[1], a, We.b_rows(i, 0));
-        multiply(dv[0], dv[1], a, Ke.b_rows(i, 0));
-      }
+      over_keys<kKeys>(G, v, x, We);
+      over_keys<kKeys>(G, v, dv, Ke);
       multiply(x[0], x[1], d, Rw.b_columns(0, 0));
       multiply(dv[0], dv[1], d, Rk.b_columns(0, 0));
       multiply(y[0], y[1], as_fragment<2>(x[0], x[1]), T.b_columns(0, 0));
@@ -233,9 +152,11 @@ __global__ void __launch_bounds__(2 * kKeys)
       for (int j = 0; j < 2; ++j)
 #pragma unroll
         for (int i = 0; i < 4; ++i) y[j][i] = -y[j][i];
-      put_tile(Y, v, y);
-      multiply(dv[0], dv[1], as_fragment<2>(y[0], y[1]), Uk.b_columns(0, 0));
-      store_across(dv, p, p.dv, at.b, at.h, at.first, int64_t(group) * kColumns + v);
+      const auto y_parts = as_fragment<2>(y[0], y[1]);
+      put_across(Y, v, y_parts);
+      multiply(dv[0], dv[1], y_parts, Uk.b_columns(0, 0));
+      store_across(dv, head_of(p.dv, at.b, at.h), p.dv.token, at.first,
+                   int64_t(group) * kColumns + v, p);
     }
     __syncthreads();
     const int key = warp * 16;
@@ -243,13 +164,13 @@ __global__ void __launch_bounds__(2 * kKeys)
     for (int i = 0; i < kColumns; i += 16) {
       const auto s = S.b_columns(i, key), slope = G.b_columns(i, key);
       const auto d = D.a_rows(0, i), value = V.a_rows(0, i);
-      const auto y = Y.a_columns(0, i), u = U.a_columns(0, i);
+      const auto y = Y.a_rows(0, i), u = U.a_rows(0, i);
       multiply(of[0][0], of[0][1], d, s), multiply(of[1][0], of[1][1], y, s);
       multiply(of[2][0], of[2][1], value, slope), multiply(of[3][0], of[3][1], u, slope);
       if (warp == 0) multiply(pairs[0], pairs[1], d, V.b_rows(i, 0));
-      if (warp == 1) multiply(pairs[0], pairs[1], d, U.b_columns(i, 0));
+      if (warp == 1) multiply(pairs[0], pairs[1], d, U.b_rows(i, 0));
       if (warp == 2) multiply(pairs[0], pairs[1], y, V.b_rows(i, 0));
-      if (warp == 3) multiply(pairs[0], pairs[1], y, U.b_columns(i, 0));
+      if (warp == 3) multiply(pairs[0], pairs[1], y, U.b_rows(i, 0));
     }
     const int column = threadIdx.x % (kKeys / 2) * 2, row = threadIdx.x / (kKeys / 2) * 16;
 #pragma unroll
@@ -281,7 +202,7 @@ __global__ void __launch_bounds__(2 * kKeys)
   *reinterpret_cast<float2*>(
       &results.through[threadIdx.x / (kKeys / 2)][threadIdx.x % (kKeys / 2) * 2]) = through;
   __syncthreads();
-  finish<kKeys>(p, at, chunk, results);
+  finish<kKeys>(keys, *reinterpret_cast<typename At::Sums*>(memory + At::kSums), results);
 }
 
 }  // namespace
@@ -313,8 +234,9 @@ void rwkv7_chunk_backward(const DiagonalBackward& p, void* work, void* gradients
     allow_shared(rwkv7::gradients<kKeys>, kBytes);
     rwkv7::gradients<kKeys><<<rwkv7::blocks_of(p.B * p.H * chunks), 2 * kKeys, kBytes,
                               static_cast<cudaStream_t>(stream)>>>(
-        p, static_cast<const uint16_t*>(p.states), static_cast<const uint16_t*>(gradients), chunks,
-        rwkv7::keys_lie_on_packs(p), lies_on_packs(p.v, p.type), lies_on_packs(p.d_o, p.type));
+        p, static_cast<const unsigned char*>(work), static_cast<const uint16_t*>(p.states),
+        static_cast<const uint16_t*>(gradients), chunks, rwkv7::keys_lie_on_packs(p),
+        lies_on_packs(p.v, p.type), lies_on_packs(p.d_o, p.type));
   });
   check_launch("rwkv7");
 }

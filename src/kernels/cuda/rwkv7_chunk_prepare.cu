@@ -1,22 +1,10 @@
-#include "kernels/cuda/rwkv7_chunk.cuh"
+#include "kernels/cuda/rwkv7_chunk_pairs.cuh"
 
 // The matrices of all chunks, a block each.
 namespace lrnn::kernels::cuda::rwkv7 {
 namespace {
 
-// Neighbouring threads have neighbouring columns of a row of two parts: the even one stores the
-// first part of both, the odd one the second.
-template <int kWidth>
-__device__ __forceinline__ void store_column(unsigned char* to, int row, int column, float x) {
-  const uint32_t first = pack(x, 0.f), second = pack(x - low_of(first), 0.f);
-  const bool odd = column % 2;
-  const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? first : second, 1);
-  const uint32_t both = odd ? other | second << 16 : first | other << 16;
-  reinterpret_cast<uint32_t*>(to)[(int(odd) * kTokens + row) * (kWidth / 2) + column / 2] = both;
-}
-
-// y = T x, T lower triangular with or without its diagonal; row by row, so that y may be x
-// from the last row on.
+// y = T x, T lower triangular.
 __device__ __forceinline__ void times_lower(const float (&T)[kTokens][kTokens + 4],
                                             const float (&x)[kTokens], float (&y)[kTokens]) {
 #pragma unroll
@@ -45,7 +33,7 @@ __global__ void __launch_bounds__(2 * kKeys)
   const Place at(p, chunks);
   chunk.load(p, at.b, at.h, at.first, wide);
   chunk.fill();
-  unsigned char* const to = work + int64_t(blockIdx.x) * (backward ? At::kBack : At::kAll);
+  unsigned char* const to = work + int64_t(blockIdx.x) * (backward ? At::kBackward : At::kForward);
   const int key = threadIdx.x % kKeys;
   float x[kTokens], y[kTokens], z[kTokens];
   if (threadIdx.x < kKeys) {
@@ -53,32 +41,38 @@ __global__ void __launch_bounds__(2 * kKeys)
     for (int t = 0; t < kTokens; ++t) x[t] = chunk.kk[t][key] * __expf(chunk.sum[t][key]);
     times_lower(chunk.pairs[Shape::kUw], x, y);
     times_lower(chunk.pairs[Shape::kRw], y, z);
+    store_tokens<kKeys>(to + At::kKp, key, y);
 #pragma unroll
-    for (int t = 0; t < kTokens; ++t) {
-      store_column<kKeys>(to + At::kKp, t, key, y[t]);
-      store_column<kKeys>(to + At::kQt, t, key,
-                          chunk.r[t][key] * __expf(chunk.sum[t + 1][key]) - z[t]);
-    }
+    for (int t = 0; t < kTokens; ++t) z[t] = chunk.r[t][key] * __expf(chunk.sum[t + 1][key]) - z[t];
+    store_tokens<kKeys>(to + At::kQt, key, z);
     reinterpret_cast<float*>(to + At::kDecay)[key] = __expf(chunk.sum[kTokens][key]);
     return;
   }
 #pragma unroll
   for (int t = 0; t < kTokens; ++t) {
-    const float decay = chunk.decay(t + 1, kTokens, key);
-    store_column<kKeys>(to + At::kWe, t, key, decay * chunk.w[t][key]);
-    if (!backward) store_column<kKeys>(to + At::kKe, t, key, decay * chunk.k[t][key]);
+    x[t] = chunk.decay(t + 1, kTokens, key);
+    y[t] = x[t] * chunk.w[t][key], z[t] = x[t] * chunk.k[t][key];
   }
-  if (backward || key >= 32) return;  // a warp's work, half of it twice
-  const int column = key % kTokens;
+  store_tokens<kKeys>(to + At::kWe, key, y);
+  if (backward) {  // rows of T, Ark, Arw and Auk, which are here as rows already
+    if (key >= 4 * kTokens) return;
+    const int kind = key / kTokens, t = key % kTokens;
+    const auto& from = chunk.pairs[kind == 0 ? Shape::kUw : kind - 1];
 #pragma unroll
-  for (int t = 0; t < kTokens; ++t) x[t] = chunk.pairs[Shape::kUk][t][column];
+    for (int s = 0; s < kTokens; ++s) x[s] = from[t][s];
+    store_tokens<kTokens>(to + At::kFourPairs + kind * At::kPairs, t, x);
+    return;
+  }
+  store_tokens<kKeys>(to + At::kKe, key, z);
+  if (key >= kTokens) return;
+#pragma unroll
+  for (int t = 0; t < kTokens; ++t) x[t] = chunk.pairs[Shape::kUk][t][key];
   times_lower(chunk.pairs[Shape::kUw], x, y);
   times_lower(chunk.pairs[Shape::kRw], y, z);
+  store_tokens<kTokens>(to + At::kBp, key, y);
 #pragma unroll
-  for (int t = 0; t < kTokens; ++t) {
-    store_column<kTokens>(to + At::kBp, t, column, y[t]);
-    store_column<kTokens>(to + At::kAt, t, column, chunk.pairs[Shape::kRk][t][column] - z[t]);
-  }
+  for (int t = 0; t < kTokens; ++t) z[t] = chunk.pairs[Shape::kRk][t][key] - z[t];
+  store_tokens<kTokens>(to + At::kAt, key, z);
 }
 
 }  // namespace
@@ -104,7 +98,7 @@ int64_t rwkv7_chunk_work(const DiagonalInputs& p, bool backward) {
   int64_t bytes = 0;
   rwkv7::with_keys(p, [&](auto keys) {
     using At = rwkv7::Work<decltype(keys)::value>;
-    bytes = p.B * p.H * rwkv7::chunks_of(p) * (backward ? At::kBack : At::kAll);
+    bytes = p.B * p.H * rwkv7::chunks_of(p) * (backward ? At::kBackward : At::kForward);
   });
   return bytes;
 }

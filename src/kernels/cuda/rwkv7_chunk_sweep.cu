@@ -9,7 +9,7 @@ namespace {
 constexpr int kThreads = 128, kStages = 3;
 
 template <int kKeys> struct Stage {
-  using Keys = KeyRows<kKeys>;
+  using Keys = TokenColumns<kKeys>;
   static constexpr int kKp = 0, kWe = kKp + Keys::kBytes, kQt = kWe + Keys::kBytes,
                        kKe = kQt + Keys::kBytes, kAt = kKe + Keys::kBytes,
                        kBp = kAt + PairRows::kBytes, kValues = kBp + PairRows::kBytes,
@@ -43,35 +43,40 @@ __global__ void __launch_bounds__(kThreads, 1) walk(const Sweep p, int64_t chunk
       }
   };
   if (p.begin) each_of_state([&](float& x, int64_t e) { x = p.begin[e]; });
-  const auto chunk_at = [&](int64_t n) { return kBack ? chunks - 1 - n : n; };
-  const auto ask = [&](int64_t n) {
-    if (n < chunks) {
-      const At to{memory + n % kStages * At::kBytes};
-      const int64_t chunk = chunk_at(n);
-      const unsigned char* const from =
-          p.work + (int64_t(head) * chunks + chunk) * (kBack ? From::kBack : From::kAll);
-      fetch_parts<kThreads>(to.rows(At::kKp), from + From::kKp);
-      fetch_parts<kThreads>(to.rows(At::kWe), from + From::kWe);
-      fetch_parts<kThreads>(to.rows(At::kQt), from + From::kQt);
+  constexpr int kEach = kBack ? From::kBackward : From::kForward;
+  const unsigned char* const work = p.work + int64_t(head) * chunks * kEach;
+  const uint16_t* const values_of_head = head_of(p.values, b, h);
+  uint16_t* const out_of_head = head_of(p.out, b, h);
+  const auto chunk_at = [&](int n) { return kBack ? int(chunks) - 1 - n : n; };
+  const auto ask = [&](int n, int stage) {
+    if (n < int(chunks)) {
+      const At to{memory + stage * At::kBytes};
+      const unsigned char* const from = work + int64_t(chunk_at(n)) * kEach;
+      fetch_tokens<kThreads>(to.rows(At::kKp), from + From::kKp);
+      fetch_tokens<kThreads>(to.rows(At::kWe), from + From::kWe);
+      fetch_tokens<kThreads>(to.rows(At::kQt), from + From::kQt);
       if constexpr (!kBack) {
-        fetch_parts<kThreads>(to.rows(At::kKe), from + From::kKe);
-        fetch_parts<kThreads>(to.pairs(At::kAt), from + From::kAt);
-        fetch_parts<kThreads>(to.pairs(At::kBp), from + From::kBp);
+        fetch_tokens<kThreads>(to.rows(At::kKe), from + From::kKe);
+        fetch_tokens<kThreads>(to.pairs(At::kAt), from + From::kAt);
+        fetch_tokens<kThreads>(to.pairs(At::kBp), from + From::kBp);
       }
       if (threadIdx.x < kKeys / 4)
         copy_async(shared_address(to.base + At::kDecay) + threadIdx.x * 16,
                    from + From::kDecay + threadIdx.x * 16);
-      fetch_values(to.values(), p, p.values, b, h, chunk * kTokens, v0, wide);
+      fetch_values(to.values(), values_of_head, p.values.token, int64_t(chunk_at(n)) * kTokens, v0,
+                   p, wide);
     }
     copy_commit();
   };
-  ask(0), ask(1);
-  for (int64_t n = 0; n < chunks; ++n) {
+  ask(0, 0), ask(1, 1);
+  int stage = 0;
+  for (int n = 0; n < int(chunks); ++n) {
     copy_wait<1>();
     __syncthreads();
-    ask(n + 2);
-    const At in{memory + n % kStages * At::kBytes};
-    const int64_t chunk = chunk_at(n), first = chunk * kTokens;
+    ask(n + 2, stage == 0 ? 2 : stage - 1);
+    const At in{memory + stage * At::kBytes};
+    stage = stage == 2 ? 0 : stage + 1;
+    const int64_t chunk = chunk_at(n);
     Fragment<2> s[kKeys / 16];
 #pragma unroll
     for (int i = 0; i < kKeys / 16; ++i) s[i] = as_fragment<2>(S[2 * i], S[2 * i + 1]);
@@ -94,16 +99,22 @@ __global__ void __launch_bounds__(kThreads, 1) walk(const Sweep p, int64_t chunk
                add = in.rows(kBack ? At::kQt : At::kKe);
     const auto values = in.values().a_columns(column, 0);
     float u[2][4] = {};
+    const auto add_state = [&](float(&x)[2][4], const auto& rows) {
 #pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) multiply(u[0], u[1], s[i], read.b_rows(16 * i, 0));
+      for (int i = 0; i < kKeys / 16; i += 4) {
+        Fragment<2> b[4];
+#pragma unroll
+        for (int m = 0; m < 4; ++m) b[m] = rows.b_columns(16 * (i + m), 0);
+        add_products(x, s + i, b);
+      }
+    };
+    add_state(u, read);
     if constexpr (!kBack) {
-      multiply(u[0], u[1], values, in.pairs(At::kBp).b_rows(0, 0));
+      multiply(u[0], u[1], values, in.pairs(At::kBp).b_columns(0, 0));
       float out[2][4] = {};
-#pragma unroll
-      for (int i = 0; i < kKeys / 16; ++i)
-        multiply(out[0], out[1], s[i], in.rows(At::kQt).b_rows(16 * i, 0));
-      multiply(out[0], out[1], values, in.pairs(At::kAt).b_rows(0, 0));
-      store_across(out, p, p.out, b, h, first, v0 + column);
+      add_state(out, in.rows(At::kQt));
+      multiply(out[0], out[1], values, in.pairs(At::kAt).b_columns(0, 0));
+      store_across(out, out_of_head, p.out.token, chunk * kTokens, v0 + column, p);
     }
 #pragma unroll
     for (int j = 0; j < 2; ++j)
@@ -116,9 +127,14 @@ __global__ void __launch_bounds__(kThreads, 1) walk(const Sweep p, int64_t chunk
       S[j][0] *= by.x, S[j][1] *= by.y, S[j][2] *= by.x, S[j][3] *= by.y;
     }
 #pragma unroll
-    for (int i = 0; i < kKeys / 16; ++i) {
-      multiply(S[2 * i], S[2 * i + 1], values, add.b_columns(0, 16 * i));
-      multiply(S[2 * i], S[2 * i + 1], taken, take.b_columns(0, 16 * i));
+    for (int i = 0; i < kKeys / 16; i += 4) {
+      Fragment<2> b[4];
+#pragma unroll
+      for (int m = 0; m < 4; ++m) b[m] = add.b_rows(0, 16 * (i + m));
+      add_to_each(S + 2 * i, values, b);
+#pragma unroll
+      for (int m = 0; m < 4; ++m) b[m] = take.b_rows(0, 16 * (i + m));
+      add_to_each(S + 2 * i, taken, b);
     }
   }
   if (p.end) each_of_state([&](float& x, int64_t e) { p.end[e] = x; });
