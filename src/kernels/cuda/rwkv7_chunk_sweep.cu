@@ -89,10 +89,11 @@ __global__ void __launch_bounds__(kThreads, 1) walk(const Sweep p, int64_t chunk
         for (int half = 0; half < 2; ++half)
 #pragma unroll
           for (int i = 0; i < kKeys / 16; i += 2)
-            *reinterpret_cast<uint4*>(to + (part * kColumns + column + g + 8 * half) * kKeys +
-                                      c * (kKeys / 4) + 4 * i) =
-                make_uint4(s[i].part[part][half], s[i].part[part][2 + half],
-                           s[i + 1].part[part][half], s[i + 1].part[part][2 + half]);
+            // By name, for the compiler made four stores of a word each of a plain one.
+            __stcg(reinterpret_cast<uint4*>(to + (part * kColumns + column + g + 8 * half) * kKeys +
+                                            c * (kKeys / 4) + 4 * i),
+                   make_uint4(s[i].part[part][half], s[i].part[part][2 + half],
+                              s[i + 1].part[part][half], s[i + 1].part[part][2 + half]));
     }
     // What is taken from the state: forward U = Kp S + Bp V, backward We G.
     const auto read = in.rows(kBack ? At::kWe : At::kKp), take = in.rows(kBack ? At::kKp : At::kWe),
