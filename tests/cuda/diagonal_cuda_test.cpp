@@ -57,6 +57,10 @@ std::vector<DiagonalCase> gpu_diagonal_cases() {
   out.push_back({.B = 2, .T = 80, .H = 2, .K = 64, .V = 64, .state = false});
   out.push_back({.B = 1, .T = 97, .H = 2, .K = 128, .V = 130});
   out.push_back({.B = 1, .T = 223, .H = 2, .K = 41, .V = 19, .lengths = {100, 3, 120}});
+  out.push_back({.rwkv7 = true, .B = 2, .T = 80, .H = 2, .K = 64, .V = 64, .state = false});
+  out.push_back({.rwkv7 = true, .B = 3, .T = 17, .H = 1, .K = 32, .V = 32});
+  out.push_back({.rwkv7 = true, .B = 1, .T = 97, .H = 2, .K = 128, .V = 128});
+  out.push_back({.rwkv7 = true, .B = 1, .T = 45, .H = 3, .K = 41, .V = 19});
   return out;
 }
 
@@ -84,11 +88,55 @@ TEST_F(DiagonalOnGpu, ExtremeDecays) {
 
 // Nothing is divided by a decay, so chunks take every one of them.
 TEST_F(DiagonalOnGpu, ExtremeDecaysInChunks) {
-  const DiagonalCase c{.T = 150, .K = 48, .V = 70, .dtype = torch::kBFloat16};
+  for (const bool rwkv7 : {false, true}) {
+    const DiagonalCase c{.rwkv7 = rwkv7, .T = 150, .K = 48, .V = 70, .dtype = torch::kBFloat16};
+    auto in = diagonal_inputs(c);
+    in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+    in["log_decay"].slice(1, 70, 75).fill_(-200), in["log_decay"].slice(1, 90, 140).fill_(0);
+    expect_diagonal(c, in, 1e-2);
+  }
+}
+
+// Decays of 1, none and all of kk removed: without decay, a = 1 and 2 project and reflect.
+TEST_F(DiagonalOnGpu, Rwkv7InChunksRemovesNothingAndAll) {
+  for (const double rate : {0., 1., 2.}) {
+    const DiagonalCase c{.rwkv7 = true, .T = 150, .K = 64, .V = 70, .dtype = torch::kBFloat16};
+    auto in = diagonal_inputs(c);
+    in["a"].fill_(rate), in["log_decay"].fill_(0);
+    SCOPED_TRACE(rate);
+    expect_diagonal(c, in, 1e-2);
+  }
+}
+
+// Errors do not grow from chunk to chunk.
+TEST_F(DiagonalOnGpu, Rwkv7InChunksOverALongSequence) {
+  const DiagonalCase c{
+      .rwkv7 = true, .B = 1, .T = 4096, .H = 1, .K = 64, .V = 64, .dtype = torch::kBFloat16};
   auto in = diagonal_inputs(c);
-  in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
-  in["log_decay"].slice(1, 70, 75).fill_(-200), in["log_decay"].slice(1, 90, 140).fill_(0);
+  in["log_decay"].mul_(0.05), in["a"].mul_(0.5);  // it remembers hundreds of tokens
   expect_diagonal(c, in, 1e-2);
+}
+
+// A loss of the final state alone: no gradient of the outputs comes.
+TEST_F(DiagonalOnGpu, Rwkv7InChunksForTheStateAlone) {
+  const DiagonalCase c{.rwkv7 = true, .T = 40, .K = 64, .V = 64, .dtype = torch::kBFloat16};
+  const auto gradients = [&](const torch::Device& to, torch::Dtype wide, bool definition) {
+    auto x = diagonal_inputs(c);
+    for (auto& [name, tensor] : x)
+      if (tensor.defined())
+        tensor = (definition ? tensor.to(wide) : tensor).to(to).detach().requires_grad_();
+    run_diagonal(c, x, definition).second.square().sum().backward();
+    TensorMap out;
+    for (auto& [name, tensor] : x)
+      if (tensor.defined() && tensor.grad().defined()) out[name] = tensor.grad();
+    return out;
+  };
+  const auto want = gradients(torch::kCPU, torch::kFloat64, true),
+             got = gradients(torch::kCUDA, torch::kFloat32, false);
+  for (const auto& [name, x] : want) {
+    if (name == "q") continue;  // nothing, or zeros
+    EXPECT_CLOSE_TO(name, got.at(name), x, 1e-2);
+  }
 }
 
 TEST_F(DiagonalOnGpu, NoTokensReturnTheState) {

@@ -212,10 +212,10 @@ TEST_F(EveryKernelOnGpu, SelectiveScan) {
 TEST_F(EveryKernelOnGpu, GatedLinearAttentionAndRwkv7) {
   for (const auto dtype : kTypes)
     for (const bool rwkv7 : {false, true})
-      for (const int64_t K : {20, 64, 130}) {  // 64 x 64 for kernels that want whole tiles
+      for (const int64_t K : {10, 20, 64, 90, 130}) {  // 64 x 64 for kernels that want whole tiles
         const DiagonalCase c{.rwkv7 = rwkv7,
                              .B = 1,
-                             .T = K == 64 ? 70 : 20,
+                             .T = K == 64 || K == 90 ? 70 : 20,
                              .H = 1,
                              .K = K,
                              .V = K == 64 ? 64 : 70,

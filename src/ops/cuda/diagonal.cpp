@@ -1,6 +1,7 @@
 #include "ops/cuda/diagonal.h"
 
 #include "kernels/cuda/diagonal.h"
+#include "kernels/cuda/rwkv7_chunk.h"
 #include "ops/cuda/stream.h"
 #include "ops/torch.h"
 
@@ -16,9 +17,28 @@ void check_room(const Tensor& k, bool rank_one) {
         k.size(3));
 }
 
+enum class DiagonalMethod : uint8_t { kWalk, kChunks, kRwkv7Chunks };
+
 // Which kernel: by sizes alone, so that backward finds what forward kept.
-bool in_chunks(const kernels::DiagonalInputs& p, const MaybeTensor& q) {
-  return q.has_value() && kernels::cuda::diagonal_chunk_fits(p);
+DiagonalMethod choose_diagonal(const kernels::DiagonalInputs& p) {
+  if (!p.q.data) return DiagonalMethod::kWalk;
+  if (kernels::cuda::rwkv7_chunk_fits(p)) return DiagonalMethod::kRwkv7Chunks;
+  return kernels::cuda::diagonal_chunk_fits(p) ? DiagonalMethod::kChunks : DiagonalMethod::kWalk;
+}
+
+// What forward keeps for backward: states in the form of each kernel.
+Tensor room_for_states(const kernels::DiagonalInputs& p, DiagonalMethod method,
+                       const torch::TensorOptions& wide) {
+  if (method == DiagonalMethod::kRwkv7Chunks)
+    return at::empty({kernels::cuda::rwkv7_chunk_states(p) / 4}, wide);
+  if (method == DiagonalMethod::kChunks)
+    return at::empty({kernels::cuda::diagonal_chunk_kept(p)}, wide);
+  return at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
+}
+
+Tensor room_for_rwkv7(const kernels::DiagonalInputs& p, bool backward,
+                      const torch::TensorOptions& like) {
+  return at::empty({kernels::cuda::rwkv7_chunk_work(p, backward)}, like.dtype(torch::kUInt8));
 }
 
 }  // namespace
@@ -41,17 +61,20 @@ DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& 
   kernels::DiagonalForward p;
   in.fill(p, scale, negative);
   const auto wide = k.options().dtype(wide_type(k));
-  const bool chunks = in_chunks(p, q);
+  const DiagonalMethod method = choose_diagonal(p);
   Tensor o = q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : ops::none(k),
          final_state = at::empty({p.S, p.H, p.K, p.V}, wide), states = at::empty({0}, wide);
-  if (save)
-    states = chunks ? at::empty({kernels::cuda::diagonal_chunk_kept(p)}, wide)
-                    : at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
+  if (save) states = room_for_states(p, method, wide);
   if (q) p.o = kernel_rows(o);
   p.final_state = final_state.data_ptr();
   if (states.numel() > 0) p.states = states.data_ptr();
-  chunks ? kernels::cuda::diagonal_chunk_forward(p, on.stream())
-         : kernels::cuda::diagonal_forward(p, on.stream());
+  if (method == DiagonalMethod::kRwkv7Chunks)
+    kernels::cuda::rwkv7_chunk_forward(p, room_for_rwkv7(p, false, k.options()).data_ptr(),
+                                       on.stream());
+  else if (method == DiagonalMethod::kChunks)
+    kernels::cuda::diagonal_chunk_forward(p, on.stream());
+  else
+    kernels::cuda::diagonal_forward(p, on.stream());
   return {o, final_state, states};
 }
 
@@ -73,8 +96,8 @@ DiagonalBackwardResult diagonal_backward_cuda(
                      checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
   kernels::DiagonalBackward p;
   in.fill(p, scale, negative);
-  const bool chunks = in_chunks(p, q);  // as forward did
-  if (!outputs && !chunks) p.q = {};
+  const DiagonalMethod method = choose_diagonal(p);  // as forward did
+  if (!outputs && method == DiagonalMethod::kWalk) p.q = {};
   const auto wide = k.options().dtype(wide_type(k));
   const auto like = [&](bool wanted, const Tensor& x) {
     return wanted ? at::empty(x.sizes(), x.options()) : ops::none(k);
@@ -95,11 +118,18 @@ DiagonalBackwardResult diagonal_backward_cuda(
   p.dk = kernel_rows(dk), p.dv = kernel_rows(dv), p.dlog_decay = kernel_rows(dlog_decay);
   if (kk) p.dkk = kernel_rows(dkk), p.drate = kernel_rows(drate);
   if (state) p.dstate = dstate.data_ptr();
-  const int64_t groups =
-      chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
-  Tensor sums = at::empty({groups, kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
-  chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
-         : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
+  if (method == DiagonalMethod::kRwkv7Chunks) {
+    const Tensor work = room_for_rwkv7(p, true, k.options()),
+                 gradients = room_for_states(p, method, wide);
+    kernels::cuda::rwkv7_chunk_backward(p, work.data_ptr(), gradients.data_ptr(), on.stream());
+  } else {
+    const bool chunks = method == DiagonalMethod::kChunks;
+    const int64_t groups =
+        chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
+    const Tensor sums = at::empty({groups, kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
+    chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
+           : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
+  }
   return {dq, dk, dv, dlog_decay.to(log_decay.scalar_type()), dkk, drate, dstate};
 }
 
