@@ -30,7 +30,7 @@ std::string default_folder(const TrainArguments& a, int64_t seed) {
   return fmt::format("runs/{}-seed{}", fs::path(a.config).stem().string(), seed);
 }
 
-void report(const TrainArguments& a, const std::string& out,
+void report(const TrainArguments& a, const std::string& out, const training::TrainConfig& t,
             const experiments::TrainResult& result) {
   if (a.json) {
     print_json(Json{{"run", out},
@@ -47,6 +47,9 @@ void report(const TrainArguments& a, const std::string& out,
   if (e.tokens.count) std::cout << fmt::format(", per token {:.4f}", e.tokens.accuracy());
   std::cout << fmt::format(" on {} sequences after {} steps in {}\n", thousands(e.sequences.count),
                            thousands(result.step), duration(result.seconds));
+  if (result.step < t.steps)
+    std::cout << fmt::format("{} steps were not needed: train.stop_at is {}\n",
+                             thousands(t.steps - result.step), t.stop_at);
   if (result.skipped) std::cout << fmt::format("{} batches were skipped\n", result.skipped);
   std::cout << "run: " << out << "\n";
   if (!a.quiet) std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "\n";
@@ -91,7 +94,7 @@ int run_training(const TrainArguments& given, const std::string& device) {
                                   .interrupted = interrupted});
   bar.clear();
   if (result.interrupted) {
-    if (a.json) report(a, out, result);
+    if (a.json) report(a, out, config.train, result);
     std::string command = "lrnn train " + (a.from.empty() ? a.config : out + "/config.yaml");
     for (const auto& o : a.overrides)
       if (a.from.empty()) command += " '" + o + "'";
@@ -101,7 +104,7 @@ int run_training(const TrainArguments& given, const std::string& device) {
         device == "cpu" ? "" : " --device " + device));
     return kInterrupted;
   }
-  report(a, out, result);
+  report(a, out, config.train, result);
   return kDone;
 }
 

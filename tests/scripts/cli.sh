@@ -95,6 +95,8 @@ run="$work/run with spaces"
 expect 0 "" "$lrnn" train configs/tiny.yaml train.steps=20 train.threads=1 --out "$run" --quiet --json; json train
 trained=$(value 'd["evaluation"]["accuracy"]')
 [ ! -s "$work/err" ] || fail "--quiet said: $(cat "$work/err")"
+expect 0 "" "$lrnn" train configs/tiny.yaml train.stop_at=0.01 --out "$work/early" --quiet
+grep -qF "10 steps were not needed" "$work/out" || fail "nobody says that train.stop_at ended a run: $(cat "$work/out")"
 expect 2 "" "$lrnn" train configs/tiny.yaml train.steps=20 --out "$run" --quiet
 expect 0 "" "$lrnn" eval "$run" --json; json eval
 [ "$(value 'd["evaluation"]["accuracy"]')" = "$trained" ] || fail "eval differs from the end of training"
