@@ -189,5 +189,6 @@ struct Sweep : DiagonalInputs {
   uint16_t* states = nullptr;  // before each chunk in the order of the walk, or null
 };
 void sweep(const Sweep& p, bool backward, void* stream);
+size_t sweep_bytes(const DiagonalInputs& p);  // of shared memory
 
 }  // namespace lrnn::kernels::cuda::rwkv7

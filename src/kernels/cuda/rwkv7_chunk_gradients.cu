@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/rwkv7_chunk_finish.cuh"
 
 // The gradients of all chunks at once, a block each, from the state S before a chunk and the
@@ -212,8 +214,9 @@ namespace lrnn::kernels::cuda {
 
 bool rwkv7_chunk_fits(const DiagonalInputs& p) {
   if (rwkv7_chunk_keys(p) == 0) return false;
-  size_t bytes = 0;  // of the largest of the kernels
+  size_t bytes = 0;  // of the gradients; preparation takes less
   rwkv7::with_keys(p, [&](auto keys) { bytes = rwkv7::Room<decltype(keys)::value>::kBytes; });
+  bytes = std::max(bytes, rwkv7::sweep_bytes(p));
   int device = 0, most = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);

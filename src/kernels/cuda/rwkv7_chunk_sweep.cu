@@ -143,13 +143,19 @@ __global__ void __launch_bounds__(kThreads, 1) walk(const Sweep p, int64_t chunk
 
 }  // namespace
 
+size_t sweep_bytes(const DiagonalInputs& p) {
+  size_t bytes = 0;
+  with_keys(p, [&](auto keys) { bytes = kStages * Stage<decltype(keys)::value>::kBytes; });
+  return bytes;
+}
+
 void sweep(const Sweep& p, bool backward, void* stream) {
+  const size_t bytes = sweep_bytes(p);
   with_keys(p, [&](auto keys) {
     constexpr int kKeys = decltype(keys)::value;
-    constexpr size_t kBytes = kStages * Stage<kKeys>::kBytes;
     auto* const kernel = backward ? walk<kKeys, true> : walk<kKeys, false>;
-    allow_shared(kernel, kBytes);
-    kernel<<<blocks_of(p.B * p.H * groups_of(p)), kThreads, kBytes,
+    allow_shared(kernel, bytes);
+    kernel<<<blocks_of(p.B * p.H * groups_of(p)), kThreads, bytes,
              static_cast<cudaStream_t>(stream)>>>(p, chunks_of(p), lies_on_packs(p.values, p.type));
   });
   check_launch("rwkv7");
