@@ -47,6 +47,10 @@ bool harmless(const std::string& difference) {
 
 }  // namespace
 
+std::vector<std::string> changes(const std::string& config_file, const RunConfig& now) {
+  return differences(resolve(read_config(config_file, {})), resolve(now));
+}
+
 std::string print_config(const RunConfig& config) {
   YAML::Emitter out;
   out << resolve(config);
@@ -91,10 +95,8 @@ void Folder::lock() {
 }
 
 void Folder::check_config(const RunConfig& config) const {
-  // Read as a config: what an earlier version did not know has its default.
-  const auto before = resolve(read_config(file("config.yaml"), {}));
   std::string changed;
-  for (const auto& difference : differences(before, resolve(config)))
+  for (const auto& difference : changes(file("config.yaml"), config))
     if (!harmless(difference)) changed += (changed.empty() ? "" : ", ") + difference;
   if (!changed.empty())
     throw Error(cat(file("config.yaml"), " is not the config given now: ", changed),

@@ -47,5 +47,8 @@ class Folder {
 
 // The config as text, with every key.
 std::string print_config(const RunConfig& config);
+// What is not in a run's config.yaml as it is given now; a key that an earlier version did not know
+// has its default there.
+std::vector<std::string> changes(const std::string& config_file, const RunConfig& now);
 
 }  // namespace lrnn::experiments

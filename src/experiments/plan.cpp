@@ -80,12 +80,10 @@ bool finished(const PlannedRun& run) {
   if (!std::filesystem::exists(result) || !std::filesystem::exists(config)) return false;
   if (wants_lengths(run) && !std::filesystem::exists(lengths_file(run))) return false;
   const auto json = PlanJson::parse(read_file(result), nullptr, false);
-  if (!json.is_object()) return false;
-  const auto& t = run.resolved.train;
-  const bool stopped = t.stop_at > 0 && json.value("best_accuracy", 0.0) >= t.stop_at;
-  if (json.value("step", int64_t(-1)) != t.steps && !stopped) return false;
-  // Read as a config: what an earlier version did not know has its default.
-  return differences(resolve(read_config(config, {})), resolve(run.resolved)).empty();
+  return json.is_object() &&
+         run.resolved.train.ended(json.value("step", int64_t(-1)),
+                                  json.value("best_accuracy", -1.0)) &&
+         changes(config, run.resolved).empty();
 }
 
 bool busy(const PlannedRun& run) {

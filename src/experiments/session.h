@@ -28,10 +28,7 @@ class Session {
   double seconds() const;
   bool read_result(TrainResult& out) const;
   TrainResult finish(bool interrupted);
-  bool finished() const {
-    const auto& t = config_.train;
-    return state_.step >= t.steps || (t.stop_at > 0 && state_.best_accuracy >= t.stop_at);
-  }
+  bool finished() const { return config_.train.ended(state_.step, state_.best_accuracy); }
 
   RunConfig config_;
   const TrainOptions& options_;

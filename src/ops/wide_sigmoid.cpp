@@ -8,7 +8,7 @@ namespace lrnn::ops {
 namespace {
 
 Tensor forward_cpu(const Tensor& x, double scale) {
-  return at::sigmoid(x).to(wide_type(x)).mul(scale);
+  return at::sigmoid(x).to(wide_type(x)).mul_(scale);
 }
 Tensor backward_cpu(const Tensor& dy, const Tensor& x, double scale) {
   return at::sigmoid_backward(dy, at::sigmoid(x).to(wide_type(x))).mul_(scale).to(x.scalar_type());

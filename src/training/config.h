@@ -44,6 +44,11 @@ struct TrainConfig {
     visit("threads", threads, "CPU threads; 0: as many as the machine has, 1 for tiny models");
   }
   void check(const Section& at) const;
+
+  // Whether a run that has come so far, with such a best evaluation, is over.
+  bool ended(int64_t step, double best_accuracy) const {
+    return step >= steps || (stop_at > 0 && best_accuracy >= stop_at);
+  }
 };
 
 }  // namespace lrnn::training
