@@ -22,15 +22,14 @@ build: setup  ## the library build/liblrnn.so, the program build/lrnn and the te
 	@$(call configure,release,build)
 	@ninja -C build -j $(JOBS)
 
-cuda: setup  ## the same with the GPU kernels, where no GPU is found and `make build` leaves them out
+cuda: python  ## the same with the GPU kernels, where no GPU is found and `make build` leaves them out
 	@command -v nvcc >/dev/null || [ -x "$${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || \
 	  { printf 'cuda: nvcc was not found\n  install the CUDA toolkit, or name it in CUDA_HOME\n' >&2; exit 2; }
 	@$(call configure,release,build,-DLRNN_CUDA=ON)
 	@ninja -C build -j $(JOBS)
 
-test: build  ## every test
-	@scripts/setup.sh tests
-	@ctest --test-dir build --output-on-failure -j $(JOBS)
+test: build  ## every test; what they need is installed while the first of them run
+	@scripts/test.sh build -j $(JOBS)
 
 demo: setup  ## train the twins and show why the sign matters
 	@$(call configure,release,build)

@@ -4,8 +4,9 @@
 #
 #   scripts/setup.sh           what `make build` needs; writes build/torch.path
 #   scripts/setup.sh python    also a Python that can `import torch` 2.11 (for the ops from Python)
-#   scripts/setup.sh tests     also what only tests need, into .venv/tests; without a network the
-#                              tests in question are skipped, and say so
+#   scripts/setup.sh tests     also what only tests need: that Python, tests/requirements.txt in
+#                              .venv/tests, a browser, clang; what cannot be had here (no network,
+#                              no root) is named, and the tests in question are skipped
 #
 # LRNN_TORCH=<dir> names a torch folder (with include/ and lib/) to use as it is.
 set -euo pipefail
@@ -134,10 +135,10 @@ install_torch() {  # install_torch slim|full
   say "installing LibTorch $torch_pin ($1 set) into .venv"
   if [ "$1" = slim ]; then
     # All that libtorch_cpu.so links to: no cuDNN, no cuBLAS, no Triton.
-    .venv/bin/python3 -m pip install -q --disable-pip-version-check --no-deps "torch==$torch_pin" \
+    .venv/bin/python3 -m pip install -q --disable-pip-version-check --no-compile --no-deps "torch==$torch_pin" \
       nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
   else
-    .venv/bin/python3 -m pip install -q --disable-pip-version-check "torch==$torch_pin" numpy
+    .venv/bin/python3 -m pip install -q --disable-pip-version-check --no-compile "torch==$torch_pin" numpy
   fi || stop "pip could not install torch $torch_pin." \
     "Check the network, or point LRNN_TORCH at an existing torch $torch_pin folder."
 }
@@ -158,35 +159,48 @@ else
   [ -n "$torch" ] || stop "LibTorch $torch_pin is not in .venv after installing it." "Remove .venv and run make again."
 fi
 
-if [ "$want_python" = yes ]; then
-  python=$torch/../../../../bin/python3
+# A Python that can import torch: PyPI has LibTorch and its CUDA libraries in one set, for CPUs, too.
+install_python() {
+  local python=$torch/../../../../bin/python3
   if ! imports_torch "$python" && ! imports_torch "$(command -v python3)"; then
     install_torch full
     [ -n "${LRNN_TORCH:-}" ] || torch=$(torch_of .venv/bin/python3)
   fi
-fi
+}
+[ $want_python = no ] || install_python
 
 # ------------------------------------------------------------------------------------- for tests
-# automata-lib, the oracle of tests/scripts/oracle.py, and what it imports: Python only, no network
-# once it is there, and no second try on the same day when it cannot be had.
-test_packages="automata-lib==9.2.0 cached-method==0.1.0 frozendict==2.4.6 networkx==3.4.2 typing-extensions==4.12.2"
-install_test_packages() {
-  local to=.venv/tests python=.venv/bin/python3
-  [ "$(cat $to/installed 2>/dev/null)" != "$test_packages" ] || return 0
-  [ -z "$(find $to/failed -mtime -1 2>/dev/null)" ] || return 0
-  [ -x $python ] || { python3 -c 'import ensurepip, venv' 2>/dev/null && python3 -m venv .venv; } || python=python3
-  mkdir -p $to
-  say "installing automata-lib, for a test, into $to"
-  # shellcheck disable=SC2086
-  if timeout 120 $python -m pip install -q --disable-pip-version-check --retries 0 --timeout 10 --no-deps \
-    --upgrade --target $to $test_packages >$to/failed 2>&1; then
-    rm -f $to/failed
-    echo "$test_packages" >$to/installed
+# What is missing costs tests, not the set-up. What failed is not tried again on the same day: without a
+# network every try takes its time.
+try_for_tests() {  # try_for_tests NAME WHAT-IT-IS-FOR COMMAND...
+  local name=$1 for=$2 failed=.venv/tests/$1.failed
+  shift 2
+  mkdir -p .venv/tests
+  if [ -n "$(find "$failed" -mtime -1 2>/dev/null)" ]; then
+    say "$name is missing ($for will be skipped); $failed has the reason; remove it to try again"
+  elif ("$@") >"$failed.new" 2>&1; then
+    rm -f "$failed" "$failed.new"
   else
-    say "it could not be installed (see $to/failed); the test against automata-lib will be skipped"
+    mv "$failed.new" "$failed"
+    say "$name could not be installed, so $for will be skipped: $(tail -n 1 "$failed")"
   fi
 }
-[ $want_tests = no ] || install_test_packages
+install_test_packages() {
+  local to=.venv/tests python=$torch/../../../../bin/python3
+  cmp -s tests/requirements.txt $to/installed && return 0
+  [ -x "$python" ] || python=python3
+  "$python" -m pip install -q --disable-pip-version-check --no-deps --no-compile --upgrade --retries 1 --timeout 20 \
+    --target $to -r tests/requirements.txt && cp tests/requirements.txt $to/installed
+}
+has_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
+if [ $want_tests = yes ]; then
+  try_for_tests torch "tests of the ops from Python" install_python
+  [ -n "${LRNN_TORCH:-}" ] || torch=$(torch_of .venv/bin/python3)
+  [ -n "$torch" ] || torch=$(torch_of python3)
+  try_for_tests packages "tests against other people's packages" install_test_packages
+  has_browser || try_for_tests chromium "the test of a page in a browser" install_packages chromium
+  command -v clang++ >/dev/null || try_for_tests clang "fuzzing" install_packages clang
+fi
 
 mkdir -p "$build"
 [ "$(cat "$build/torch.path" 2>/dev/null)" = "$torch" ] || echo "$torch" >"$build/torch.path"

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/configs_folder.h"
 #include "cli/output.h"
 #include "experiments/run.h"
 #include "figures/table.h"
@@ -31,7 +32,7 @@ std::vector<std::string> block_mixers(const model::ModelConfig& c) {
 }
 
 int show_config(const ShowArguments& a) {
-  const auto config = experiments::read_config(a.config, a.overrides);
+  const auto config = experiments::read_config(find_config(a.config), a.overrides);
   const auto task = lrnn::tasks::make(config.task);
   const auto model = experiments::build(config, *task);
   const auto resolved = experiments::resolve(config);

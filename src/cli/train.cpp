@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/configs_folder.h"
 #include "cli/device.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -80,7 +81,7 @@ TrainArguments settle(TrainArguments a) {
 
 int run_training(const TrainArguments& given, const std::string& device) {
   const auto a = settle(given);
-  const auto config = experiments::read_config(a.config, a.overrides);
+  const auto config = experiments::read_config(find_config(a.config), a.overrides);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
   ProgressBar bar(a.quiet);
   watch_interrupts();

@@ -16,7 +16,7 @@ try:
     import transformers
     from safetensors.torch import load_file
 except ImportError as error:
-    print(f"SKIP: fla or transformers cannot be imported here ({error})")
+    print(f"skipped: fla or transformers cannot be imported here ({error})")
     sys.exit(77)
 
 program = os.environ["LRNN"]

@@ -12,7 +12,7 @@ import sys
 try:
     import torch
 except ImportError as error:
-    print(f"SKIP: torch cannot be imported here ({error})")
+    print(f"skipped: torch cannot be imported here ({error})")
     sys.exit(1 if os.environ.get("LRNN_REQUIRE_PYTHON") else 77)
 
 

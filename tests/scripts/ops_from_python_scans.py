@@ -13,7 +13,7 @@ try:
     import torch
     import torch.nn.functional as F
 except ImportError as error:
-    print(f"SKIP: torch cannot be imported here ({error})")
+    print(f"skipped: torch cannot be imported here ({error})")
     sys.exit(1 if os.environ.get("LRNN_REQUIRE_PYTHON") else 77)
 
 B, T, H, K, V, D, N = 2, 5, 2, 3, 4, 3, 2

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.getcwd(), ".venv", "tests"))
 try:
     from automata.fa.dfa import DFA
     from automata.fa.nfa import NFA
