@@ -5,6 +5,7 @@
 #include "cli/length_chart.h"
 #include "cli/output.h"
 #include "cli/spectrum_figure.h"
+#include "experiments/identity.h"
 #include "figures/page.h"
 
 namespace lrnn::cli {
@@ -28,12 +29,14 @@ std::string demo_chart(const std::vector<DemoRow>& rows, const std::string& task
   for (const auto& row : rows) {
     if (row.about.task != task) continue;
     one = &row;
-    curves.push_back({row.about.model, &row.bins, prefixes(row) ? 0 : row.run.task->chance()});
+    curves.push_back({row.about.model, &row.bins, prefixes(row) ? 0 : row.run.task->chance(),
+                      figures::style_of(experiments::identity(row.run.config.model).key),
+                      row.run.task.get()});
   }
   std::string title = fmt::format(
       "{}: {}", task, prefixes(*one) ? "right at every position so far" : "accuracy by length");
   title[0] = char(std::toupper(title[0]));
-  return length_chart(title, *one->run.task, curves);
+  return length_chart(title, prefixes(*one), curves);
 }
 
 }  // namespace
@@ -78,9 +81,9 @@ std::string demo_page(const std::vector<DemoRow>& rows) {
               "One reflection per token against two, everything else equal.");
   page.heading("The eigenvalues they learned");
   for (const auto& row : rows)
-    page.figure(
-        spectrum_figure({{fmt::format("{}, {}", row.about.model, row.about.task), row.spectrum}}),
-        row.about.theory);
+    page.figure(spectrum_figure({named(fmt::format("{}, {}", row.about.model, row.about.task),
+                                       row.run, row.spectrum)}),
+                row.about.theory);
   page.heading("What to try next");
   page.paragraph(fmt::format(
       "lrnn eval {0} --lengths 3:2048 tests the solved parity model on far longer sequences, and "

@@ -28,7 +28,7 @@ struct ReproduceArguments {
   std::string suite, only;
   experiments::PlanOptions plan;
   int64_t jobs = 0;
-  bool list = false, quiet = false, json = false;
+  bool list = false, report = false, quiet = false, json = false;
 };
 
 // Two of them in one folder would each start what the other has not.
@@ -116,6 +116,18 @@ int print_report(const ReproduceArguments& a, const ReproduceReport& report,
   return code;
 }
 
+// The tables and the page once more, from what is there.
+int report_suite(const ReproduceArguments& a, const Suite& suite) {
+  const auto runs = experiments::plan(suite, a.plan);
+  const auto folder = experiments::suite_folder(suite, a.plan);
+  if (std::none_of(runs.begin(), runs.end(), experiments::finished))
+    throw Error(cat("no run of this table is finished in ", folder),
+                "--report trains nothing; leave it out to train what is missing");
+  const SuiteLock lock(folder);
+  const auto report = report_of(suite, a, runs, std::vector<RunProgress>(runs.size()));
+  return print_report(a, report, write_reproduce_report(report));
+}
+
 int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string& device) {
   const auto runs = experiments::plan(suite, a.plan);
   const SuiteLock lock(experiments::suite_folder(suite, a.plan));
@@ -160,6 +172,8 @@ Action reproduce(CLI::App& app) {
   app.add_option("SUITE", a->suite, "chomsky, groups, …: see --list");
   app.add_option("KEYS", a->plan.keys, "key=value pairs for every run (marked in the results)");
   app.add_flag("--list", a->list, "show the cells, their runs and which are done; run nothing");
+  app.add_flag("--report", a->report,
+               "tables and page again from the runs that are done; run nothing");
   app.add_option("--only", a->only, "tasks, models and ranges, such as parity,mamba,[-1,1]")
       ->type_name("WORDS");
   app.add_option("--seeds", a->plan.seeds, "runs per cell (default: 3)")->type_name("N");
@@ -193,6 +207,7 @@ Action reproduce(CLI::App& app) {
     if (!a->only.empty())
       for (auto& suite : chosen) suite = experiments::only(suite, a->only);
     if (a->list) return list_suites(*a, chosen);
+    if (a->report) return report_suite(*a, chosen.front());
     require_device(*device);
     return run_suite(*a, chosen.front(), *device);
   };

@@ -12,8 +12,10 @@ namespace {
 using experiments::CellOutcome;
 using experiments::Curve;
 
-figures::Series as_series(const std::string& name, const Curve& curve) {
-  figures::Series out{name, {}};
+// `theirs`: read off a publication.
+figures::Series as_series(const CellOutcome& cell, const Curve& curve, bool theirs) {
+  const auto style = figures::style_of(cell.key);
+  figures::Series out{cell.cell.model, {}, theirs ? figures::published(style) : style};
   // A curve of 513 prefixes needs no mark at each.
   const size_t every = std::max<size_t>(1, curve.size() / 64);
   for (size_t i = 0; i < curve.size(); ++i)
@@ -43,7 +45,7 @@ std::string by_length_chart(const std::string& task, const std::vector<const Cel
   for (const auto* cell : cells) {
     const auto* middle = cell->middle();
     const Curve curve = !ours ? cell->cell.curve : middle ? middle->lengths : Curve{};
-    if (!curve.empty()) out.series.push_back(as_series(cell->cell.model, curve));
+    if (!curve.empty()) out.series.push_back(as_series(*cell, curve, !ours));
   }
   return out.series.empty() ? "" : draw(out);
 }
@@ -56,7 +58,7 @@ std::string training_chart(const std::string& task, const std::vector<const Cell
                          .y = {{0, 1}}};
   for (const auto* cell : cells)
     if (const auto* middle = cell->middle(); middle && !middle->training.empty())
-      out.series.push_back(as_series(cell->cell.model, middle->training));
+      out.series.push_back(as_series(*cell, middle->training, false));
   return out.series.empty() ? "" : draw(out);
 }
 
@@ -94,7 +96,9 @@ std::string reproduce_page(const ReproduceReport& report) {
       "Score: {}, after the last step, never the best one. Best and median are over seeds; MAD is "
       "the raw median absolute deviation.{} A remark says where ours differs from the published "
       "median (or best, where no median is published) by more than both MADs and the sampling "
-      "error of the test together. Published: {}.",
+      "error of the test, one over the root of its number of sequences, together. A model has one "
+      "colour on this page; curves in [0,1] are dashed, published ones thin with open marks. "
+      "Published: {}.",
       suite.score,
       report.options.lr_grid ? " The learning rate is the one of the grid with the best median."
                              : "",

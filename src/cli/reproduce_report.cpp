@@ -51,6 +51,8 @@ Json cell_json(const CellOutcome& cell) {
           {"lr", cell.lr},
           {"seeds", seeds_done(cell)},
           {"seconds", cell.seconds},
+          {"sequences", cell.sequences()},
+          {"spread", experiments::spread(cell)},
           {"remark", experiments::remark(cell)},
           {"runs", runs}};
 }

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <iostream>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/output.h"
 #include "cli/spectrum_figure.h"
 #include "figures/spectrum.h"
+#include "figures/svg.h"
 #include "figures/table.h"
 
 namespace lrnn::cli {
@@ -22,9 +24,6 @@ struct SpectrumArguments {
   int64_t samples = 32, seed = -1;
   bool json = false;
 };
-
-// Rows for every token would not fit beside the rest; small alphabets are the interesting ones.
-constexpr int64_t kTokensShown = 6;
 
 double quantile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return std::nan("");
@@ -43,30 +42,58 @@ Json to_json(const HeadSpectrum& head, const tasks::Task& task) {
   for (const auto z : head.values) negative += z.real()<0, turning += std::abs(z.imag())> 1e-3;
   Json by_token = Json::object();
   for (const auto& [token, z] : head.by_token) by_token[task.word(token)] = {z.real(), z.imag()};
-  return {{"layer", head.layer},
-          {"head", head.head},
-          {"householders", head.householders},
-          {"unit", head.unit},
-          {"other", head.values.size()},
-          {"negative_share", negative / count},
-          {"complex_share", turning / count},
-          {"real",
-           {{"min", quantile(reals, 0)},
-            {"q25", quantile(reals, 0.25)},
-            {"median", quantile(reals, 0.5)},
-            {"q75", quantile(reals, 0.75)},
-            {"max", quantile(reals, 1)}}},
-          {"by_token", by_token}};
+  Json out = {{"layer", head.layer},
+              {"head", head.head},
+              {"kind", experiments::name(head.kind)},
+              {"householders", head.householders},
+              {"unit", head.unit},
+              {"other", head.values.size()},
+              {"negative_share", negative / count},
+              {"complex_share", turning / count},
+              {"real",
+               {{"min", quantile(reals, 0)},
+                {"q25", quantile(reals, 0.25)},
+                {"median", quantile(reals, 0.5)},
+                {"q75", quantile(reals, 0.75)},
+                {"max", quantile(reals, 1)}}},
+              {"by_token", by_token}};
+  if (head.kind != experiments::Kind::kJacobian) return out;
+  out["fit"] = Json::object();
+  for (const auto& [token, z] : head.fit) out["fit"][task.word(token)] = {z.real(), z.imag()};
+  return out;
+}
+
+// Lines of at most 92 letters.
+std::string wrapped(const std::string& text) {
+  std::string out, line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && figures::letters(line) + 1 + figures::letters(word) > 92)
+      out += line + "\n", line.clear();
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return out + line + "\n";
 }
 
 void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
+  // Columns for every letter would not fit beside the rest; small alphabets are the interesting
+  // ones.
   auto shown = task.letters();
-  if (int64_t(shown.size()) > kTokensShown) shown.clear();
-  const bool several = is_complex(heads);
-  std::vector<std::string> columns = {
-      "layer", "head",      several ? "real part, -1 … 1" : "eigenvalues, -1 … 1", "min", "median",
-      "max",   "equal to 1"};
+  if (shown.size() > kMostLetters) shown.clear();
+  const bool fits = std::any_of(heads.begin(), heads.end(), [](const auto& head) {
+    return head.kind == experiments::Kind::kJacobian;
+  });
+  const bool gates = std::all_of(heads.begin(), heads.end(), [](const auto& head) {
+    return head.kind == experiments::Kind::kForgetGate;
+  });
+  const char* values = is_complex(heads) ? "real part, -1 … 1"
+                       : gates           ? "forget gates, -1 … 1"
+                                         : "eigenvalues, -1 … 1";
+  std::vector<std::string> columns = {"layer",  "head", values,      "min",
+                                      "median", "max",  "equal to 1"};
   for (const int64_t token : shown) columns.push_back("at " + task.word(token));
+  for (const int64_t token : shown)
+    if (fits) columns.push_back("fit " + task.word(token));
   figures::Table table(columns);
   for (const auto& head : heads) {
     const auto reals = sorted_reals(head);
@@ -78,10 +105,14 @@ void print(const std::vector<HeadSpectrum>& heads, const tasks::Task& task) {
                                     decimals(quantile(reals, 0.5), 2),
                                     decimals(quantile(reals, 1), 2),
                                     fmt::format("{:.0f} %", 100 * double(head.unit) / all)};
-    for (const int64_t token : shown) {
-      const auto at = head.by_token.find(token);
-      row.push_back(at == head.by_token.end() ? "–" : complex(at->second));
-    }
+    const auto values_at = [&](const std::map<int64_t, std::complex<double>>& by_token) {
+      for (const int64_t token : shown) {
+        const auto at = by_token.find(token);
+        row.push_back(at == by_token.end() ? "–" : complex(at->second));
+      }
+    };
+    values_at(head.by_token);
+    if (fits) values_at(head.fit);
     table.row(row);
   }
   std::cout << table.text();
@@ -98,7 +129,16 @@ Json to_json(const Seen& seen) {
   return {{"run", seen.run.folder}, {"step", seen.run.step}, {"heads", list}};
 }
 
-// Layers that a hybrid model has beside those with eigenvalues.
+// What the numbers are, once for every kind among them.
+std::vector<experiments::Kind> kinds_of(const std::vector<Seen>& all) {
+  std::vector<experiments::Kind> out;
+  for (const auto& seen : all)
+    for (const auto& head : seen.heads)
+      if (std::find(out.begin(), out.end(), head.kind) == out.end()) out.push_back(head.kind);
+  return out;
+}
+
+// Layers that a hybrid model has beside those with something to show.
 std::string without(const Seen& seen) {
   std::string out;
   for (int64_t layer = 1; layer <= seen.run.model->config().layers; ++layer)
@@ -116,7 +156,7 @@ int show_spectrum(const SpectrumArguments& a) {
     seen.heads =
         experiments::spectrum(*seen.run.model, *seen.run.task,
                               uint64_t(a.seed >= 0 ? a.seed : seen.run.config.seed), a.samples);
-    drawn.push_back({folder, seen.heads});
+    drawn.push_back(named(folder, seen.run, seen.heads));
     all.push_back(std::move(seen));
   }
   const std::string figure = a.out.empty() ? a.runs[0] + "/figures/spectrum.svg" : a.out;
@@ -127,6 +167,8 @@ int show_spectrum(const SpectrumArguments& a) {
       out = {{"runs", Json::array()}};
       for (const auto& seen : all) out["runs"].push_back(to_json(seen));
     }
+    for (const auto kind : kinds_of(all))
+      out["kinds"][experiments::name(kind)] = experiments::about(kind);
     out["figure"] = figure;
     print_json(out);
     return kDone;
@@ -137,13 +179,12 @@ int show_spectrum(const SpectrumArguments& a) {
                                seen.run.step);
     print(seen.heads, *seen.run.task);
     if (const auto layers = without(seen); !layers.empty())
-      std::cout << "layers without eigenvalues (attention): " << layers << "\n";
+      std::cout << "layers with nothing to show (attention, or a mixer that does not say): "
+                << layers << "\n";
   }
-  std::cout << "\nEigenvalues of the matrix that a token applies to the state. -1 is a reflection, "
-               "which\n"
-               "counts modulo 2; a pair off the real line is a rotation, which counts further.\n"
-               "figure: "
-            << figure << "\n";
+  std::cout << "\n";
+  for (const auto kind : kinds_of(all)) std::cout << wrapped(experiments::about(kind));
+  std::cout << "figure: " << figure << "\n";
   return kDone;
 }
 
@@ -167,7 +208,11 @@ Action spectrum(CLI::App& app) {
       "the\n"
       "eigenvalues of their product, in the complex plane. Mamba, GLA and other diagonal states: "
       "their\n"
-      "entries; mLSTM and sLSTM: the forget gate. Attention multiplies nothing and has none.\n\n"
+      "entries; mLSTM: the forget gate; sLSTM, which is not linear: the Jacobian at the states it "
+      "visits.\n"
+      "Attention multiplies nothing and has none. A mixer of your own says what it applies "
+      "through\n"
+      "Context::observe (src/mixers/mixer.h).\n\n"
       "Example:\n  lrnn spectrum runs/x\n  lrnn spectrum runs/compiled runs/trained -o two.svg");
   return [a] { return show_spectrum(*a); };
 }

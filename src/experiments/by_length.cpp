@@ -25,13 +25,10 @@ int64_t next_start(int64_t start) {
 }  // namespace
 
 std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length) {
+  if (by_length.size() <= kFewLengths) return each_length(by_length);
   std::vector<LengthBin> out;
   int64_t end = 0;
   for (const auto& [length, tally] : by_length) {
-    if (by_length.size() <= kFewLengths) {
-      out.push_back({length, length, tally});
-      continue;
-    }
     if (out.empty() || length >= end) {
       while (end <= length) end = next_start(end);
       out.push_back({length, length, {}});
@@ -40,13 +37,23 @@ std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length)
     out.back().tally.right += tally.right, out.back().tally.count += tally.count;
   }
   // One left-over length (256 after 224-255) has too few sequences for a point of its own.
-  if (by_length.size() > kFewLengths && out.size() > 1 && out.back().lo == out.back().hi) {
+  if (out.size() > 1 && out.back().lo == out.back().hi) {
     const auto last = out.back();
     out.pop_back();
     out.back().hi = last.hi;
     out.back().tally.right += last.tally.right, out.back().tally.count += last.tally.count;
   }
   for (auto& bin : out) std::tie(bin.low, bin.high) = interval(bin.tally);
+  return out;
+}
+
+std::vector<LengthBin> each_length(const std::map<int64_t, training::Tally>& by_length) {
+  std::vector<LengthBin> out;
+  for (const auto& [length, tally] : by_length) {
+    LengthBin bin{length, length, tally};
+    std::tie(bin.low, bin.high) = interval(tally);
+    out.push_back(bin);
+  }
   return out;
 }
 

@@ -18,6 +18,8 @@ struct LengthBin {
 // (-19, 20-39, 40-63, 64-95, …, 224-255), going on with four to an octave. Bins nothing fell into
 // are left out.
 std::vector<LengthBin> bins(const std::map<int64_t, training::Tally>& by_length);
+// One bin per length, however many there are.
+std::vector<LengthBin> each_length(const std::map<int64_t, training::Tally>& by_length);
 
 // For tasks with an answer at every position, one bin per position: the sequences that are right up
 // to and including it.

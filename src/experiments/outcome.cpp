@@ -9,13 +9,14 @@
 #include <map>
 
 #include "base/atomic_file.h"
+#include "experiments/identity.h"
 #include "experiments/result.h"
 
 namespace lrnn::experiments {
 namespace {
 
 using OutcomeJson = nlohmann::ordered_json;
-constexpr double kSamplingError = 0.011;  // of a scaled parity score on 8192 sequences
+constexpr int64_t kPublishedSequences = 8192;
 
 double prefix_at(const training::Evaluation& e, int64_t at) {
   if (at <= 0 || at >= int64_t(e.prefix.size())) return e.accuracy();
@@ -62,6 +63,7 @@ Outcome read_outcome(const PlannedRun& run, int64_t at) {
   const auto json = OutcomeJson::parse(read_file(run.folder + "/result.json"));
   const auto e = evaluation_from_json(json.at("evaluation"));
   out.seconds = json.value("seconds", 0.0);
+  out.sequences = e.sequences.count;
   if (e.prefix.empty()) {
     out.score = e.scaled();
     out.lengths = read_lengths(lengths_file(run));
@@ -81,6 +83,13 @@ const Outcome* CellOutcome::middle() const {
   return done[(done.size() - 1) / 2];
 }
 
+int64_t CellOutcome::sequences() const {
+  int64_t out = 0;
+  for (const auto& run : runs)
+    if (run.done && run.sequences > 0 && (out == 0 || run.sequences < out)) out = run.sequences;
+  return out ? out : kPublishedSequences;
+}
+
 std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedRun>& runs) {
   std::vector<CellOutcome> out;
   for (size_t i = 0; i < suite.cells.size(); ++i) {
@@ -91,6 +100,7 @@ std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedR
       if (run.cell != i) continue;
       by_rate[run.lr].push_back(read_outcome(run, cell.cell.at));
       cell.seconds += by_rate[run.lr].back().seconds;
+      cell.key = identity(run.resolved.model).key;
       const auto task = tasks::make(run.resolved.task);
       cell.trained_to = task->length(tasks::Split::kTrain).hi;
       cell.prefix = task->score() == tasks::Score::kPrefix;
@@ -115,8 +125,10 @@ double difference(const CellOutcome& c) {
 double spread(const CellOutcome& c) {
   const auto& published = c.cell.published;
   const auto or_nothing = [](double x) { return std::isnan(x) ? 0 : x; };
-  return or_nothing(published.mad) + or_nothing(c.ours.mad) + kSamplingError;
+  return or_nothing(published.mad) + or_nothing(c.ours.mad) + sampling_error(c.sequences());
 }
+
+double sampling_error(int64_t sequences) { return 1 / std::sqrt(double(sequences)); }
 
 std::string remark(const CellOutcome& c) {
   const double d = difference(c);

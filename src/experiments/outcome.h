@@ -14,6 +14,7 @@ struct Outcome {
   bool done = false;
   int64_t seed = 0;
   double lr = 0, score = Summary::kNothing, seconds = 0;
+  int64_t sequences = 0;  // that the score was measured on
   std::string folder;
   Curve training;  // the score by step, as evaluated on the way
   Curve lengths;   // scaled accuracy by length, or prefix accuracy by position
@@ -24,6 +25,7 @@ Outcome read_outcome(const PlannedRun& run, int64_t at = 0);
 // One cell of the table: all seeds with the learning rate whose median is best.
 struct CellOutcome {
   Cell cell;
+  std::string key;  // of its model: experiments/identity.h
   double lr = 0;
   std::vector<Outcome> runs;  // those of that rate, done or not
   Summary ours;
@@ -31,14 +33,18 @@ struct CellOutcome {
   int64_t trained_to = 0;         // the longest training sequence
   bool prefix = false;            // the curves are prefix curves
   const Outcome* middle() const;  // the run whose score is the median (of two, the lower); or null
+  int64_t sequences() const;      // of the test that had fewest; of none, those of the papers
 };
 std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedRun>& runs);
 
 // How far ours is from what is published: median against median, or best against best where that is
 // all there is. NaN when one of them is missing.
 double difference(const CellOutcome& cell);
-// What that may be by chance: both MADs, and the sampling error of a test on 8192 sequences.
+// What that may be by chance: both MADs, and sampling_error of the sequences tested.
 double spread(const CellOutcome& cell);
+// One standard deviation of a scaled parity score at chance on so many sequences: 1 / sqrt(n),
+// which is 0.011 on the 8192 of the published tests.
+double sampling_error(int64_t sequences);
 // "" or one remark, such as "lower by 0.31".
 std::string remark(const CellOutcome& cell);
 

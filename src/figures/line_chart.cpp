@@ -4,71 +4,81 @@
 #include <cmath>
 #include <limits>
 
+#include "figures/apart.h"
 #include "figures/axis.h"
-#include "figures/svg.h"
+#include "figures/legend.h"
 
 namespace lrnn::figures {
 namespace {
 
-constexpr double kWidth = 720, kLeft = 64, kRight = 20, kPlot = 300, kLegendRow = 20;
+constexpr double kWidth = 720, kLeft = 64, kRight = 20, kPlot = 300;
 
 bool finite(const Point& p, bool log_x) {
   return std::isfinite(p.x) && std::isfinite(p.y) && (!log_x || p.x > 0);
 }
 
-// Legend entries placed left to right, in as many rows as they need.
-struct Place {
-  double x, y;
+// The pieces of a series between its gaps, and the band around each.
+struct Drawn {
+  Line line;
+  std::vector<Piece> upper, lower;
 };
-std::vector<Place> legend(const std::vector<Series>& series, double top) {
-  std::vector<Place> out;
-  double x = kLeft, y = top;
-  for (const auto& s : series) {
-    const double width = 46 + text_width(s.name, 12) + 18;
-    if (x > kLeft && x + width > kWidth - kRight) x = kLeft, y += kLegendRow;
-    out.push_back({x, y});
-    x += width;
+
+Drawn place(const Series& series, const Scale& sx, const Scale& sy) {
+  Drawn out;
+  bool gap = true;
+  for (const auto& p : series.points) {
+    if (!finite(p, sx.log)) {
+      gap = true;
+      continue;
+    }
+    if (gap) out.line.emplace_back(), out.upper.emplace_back(), out.lower.emplace_back();
+    gap = false;
+    const double x = sx(p.x), lo = std::isfinite(p.lo) ? p.lo : p.y,
+                 hi = std::isfinite(p.hi) ? p.hi : p.y;
+    out.line.back().emplace_back(x, sy(p.y));
+    out.upper.back().emplace_back(x, sy(hi)), out.lower.back().emplace_back(x, sy(lo));
   }
   return out;
 }
 
-void draw_legend(Svg& svg, const std::vector<Series>& series, const std::vector<Place>& places) {
-  for (size_t i = 0; i < series.size(); ++i) {
-    const auto [x, y] = places[i];
-    svg.polyline({{x, y}, {x + 36, y}}, style(i));
-    svg.mark(x + 18, y, style(i));
-    svg.text(x + 44, y + 4, series[i].name, Anchor::kStart);
+void draw_piece(Svg& svg, const Piece& line, Piece upper, const Piece& lower, const Style& look) {
+  if (line.size() > 1) {
+    bool banded = false;
+    for (size_t i = 0; i < upper.size(); ++i) banded |= upper[i].second != lower[i].second;
+    if (banded) {
+      upper.insert(upper.end(), lower.rbegin(), lower.rend());
+      svg.band(upper, look);
+    }
+    svg.polyline(line, look);
   }
+  // Marks for every point would hide a long line; a single point has nothing else to show it.
+  const size_t every = std::max<size_t>(1, line.size() / 24);
+  for (size_t i = 0; i < line.size(); i += every) svg.mark(line[i].first, line[i].second, look);
 }
 
-void draw_series(Svg& svg, const Series& series, const Style& look, const Scale& sx,
-                 const Scale& sy) {
-  std::vector<std::pair<double, double>> line, upper, lower;
-  const auto flush = [&] {
-    if (line.size() > 1) {
-      bool banded = false;
-      for (size_t i = 0; i < upper.size(); ++i) banded |= upper[i].second != lower[i].second;
-      if (banded) {
-        upper.insert(upper.end(), lower.rbegin(), lower.rend());
-        svg.band(upper, look);
+// Whether some of them had to be moved apart.
+bool draw_series(Svg& svg, const std::vector<Series>& series, const std::vector<Style>& looks,
+                 const Scale& sx, const Scale& sy) {
+  std::vector<Drawn> all;
+  std::vector<Line> lines;
+  for (const auto& s : series) all.push_back(place(s, sx, sy)), lines.push_back(all.back().line);
+  const auto moved = shifts(lines);
+  bool any = false;
+  for (size_t i = 0; i < all.size(); ++i)
+    for (size_t piece = 0; piece < lines[i].size(); ++piece) {
+      for (size_t at = 0; at < lines[i][piece].size(); ++at) {
+        lines[i][piece][at].second += moved[i][piece][at];
+        any = any || moved[i][piece][at] != 0;
       }
-      svg.polyline(line, look);
+      draw_piece(svg, lines[i][piece], all[i].upper[piece], all[i].lower[piece], looks[i]);
     }
-    // Marks for every point would hide a long line; a single point has nothing else to show it.
-    const size_t every = std::max<size_t>(1, line.size() / 24);
-    for (size_t i = 0; i < line.size(); i += every) svg.mark(line[i].first, line[i].second, look);
-    line.clear(), upper.clear(), lower.clear();
-  };
-  for (const auto& p : series.points) {
-    if (!finite(p, sx.log)) {
-      flush();
-      continue;
-    }
-    const double x = sx(p.x), lo = std::isfinite(p.lo) ? p.lo : p.y,
-                 hi = std::isfinite(p.hi) ? p.hi : p.y;
-    line.emplace_back(x, sy(p.y)), upper.emplace_back(x, sy(hi)), lower.emplace_back(x, sy(lo));
-  }
-  flush();
+  return any;
+}
+
+std::vector<Style> looks_of(const std::vector<Series>& series) {
+  std::vector<Style> out;
+  for (const auto& s : series) out.push_back(s.style ? *s.style : style(out.size()));
+  return told_apart(out);
 }
 
 // The range of x and y that shows every point, band and marker.
@@ -115,25 +125,28 @@ void draw_axes(Svg& svg, const LineChart& chart, const Scale& sx, const Scale& s
 
 std::string draw(const LineChart& chart) {
   const double legend_top = 46;
-  const auto places = legend(chart.series, legend_top);
-  const double top = (places.empty() ? legend_top : places.back().y) + 38, bottom = top + kPlot;
+  const auto looks = looks_of(chart.series);
+  Legend legend(Legend::kLines, kLeft, kWidth - kRight);
+  for (size_t i = 0; i < looks.size(); ++i) legend.add(chart.series[i].name, looks[i]);
+  const double top = legend_top + legend.height() + 42, bottom = top + kPlot;
   Scale sx{.from = kLeft, .to = kWidth - kRight}, sy{.from = bottom, .to = top};
   ranges(chart, sx, sy);
 
   Svg svg(kWidth, bottom + 54, chart.title);
   svg.heading(kLeft, 24, chart.title);
-  draw_legend(svg, chart.series, places);
+  legend.draw(svg, legend_top);
   draw_axes(svg, chart, sx, sy, top, bottom);
   // Labels sit above the plot, where no curve can run through them.
   for (const auto& m : chart.markers) {
     if (chart.log_x && m.x <= 0) continue;
     const double x = sx(m.x), half = text_width(m.label, 11) / 2;
-    svg.axis(x, top - 4, x, bottom);
-    svg.text(std::clamp(x, kLeft + half, kWidth - kRight - half), top - 8, m.label, Anchor::kMiddle,
-             11, true);
+    svg.axis(x, top - 8, x, bottom);
+    svg.text(std::clamp(x, kLeft + half, kWidth - kRight - half), top - 12, m.label,
+             Anchor::kMiddle, 11, true);
   }
-  for (size_t i = 0; i < chart.series.size(); ++i)
-    draw_series(svg, chart.series[i], style(i), sx, sy);
+  if (draw_series(svg, chart.series, looks, sx, sy))
+    svg.text(kWidth - kRight, bottom + 40, "equal lines are drawn side by side", Anchor::kEnd, 10,
+             true);
   return svg.str();
 }
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "figures/style.h"
+
 namespace lrnn::figures {
 
 struct Point {
@@ -13,7 +15,8 @@ struct Point {
 
 struct Series {
   std::string name;
-  std::vector<Point> points;  // a point that is not finite leaves a gap
+  std::vector<Point> points;        // a point that is not finite leaves a gap
+  std::optional<Style> style = {};  // none: by its place among the others
 };
 
 struct Marker {
@@ -29,6 +32,7 @@ struct LineChart {
   bool log_x = false;
 };
 
-std::string draw(const LineChart& chart);  // one <svg> element
+// One <svg> element. Lines that would hide each other are drawn side by side, which it then says.
+std::string draw(const LineChart& chart);
 
 }  // namespace lrnn::figures

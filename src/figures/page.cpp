@@ -21,6 +21,7 @@ thead th { border-bottom: 2px solid var(--axis); }
 figure { margin: 1.4rem 0; break-inside: avoid; } svg { max-width: 100%; height: auto; }
 figcaption, .note { color: var(--soft); font-size: 0.9rem; }
 svg .paper { fill: var(--paper); } svg .ink { fill: var(--ink); } svg .soft { fill: var(--soft); }
+svg .open { fill: var(--paper); }
 svg .rule { stroke: var(--rule); } svg .axis { stroke: var(--axis); }
 )";
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 
 namespace lrnn::figures {
@@ -80,17 +79,6 @@ double text_width(std::string_view text, double size) {
   return 0.6 * size * static_cast<double>(letters(text));
 }
 
-Style style(size_t i) {
-  static constexpr std::array<Style, 7> kStyles = {{{"#0072B2", "", 0},
-                                                    {"#D55E00", "7 4", 1},
-                                                    {"#009E73", "2 3", 2},
-                                                    {"#CC79A7", "9 3 2 3", 3},
-                                                    {"#E69F00", "4 2", 0},
-                                                    {"#56B4E9", "1 2", 1},
-                                                    {"#7F7F7F", "12 4", 2}}};
-  return kStyles[i % kStyles.size()];
-}
-
 Svg::Svg(double width, double height, const std::string& title)
     : width_(width), height_(height), title_(title) {}
 
@@ -140,9 +128,9 @@ void Svg::rectangle(double x, double y, double w, double h, const char* fill, do
 
 void Svg::polyline(const std::vector<std::pair<double, double>>& points, const Style& style) {
   body_ += fmt::format(
-      R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2" stroke-linejoin="round"{}/>)"
+      R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="{}" stroke-linejoin="round"{}/>)"
       "\n",
-      path(points), style.colour,
+      path(points), style.colour, number(style.width),
       *style.dash ? fmt::format(R"( stroke-dasharray="{}")", style.dash) : "");
 }
 
@@ -153,26 +141,39 @@ void Svg::band(const std::vector<std::pair<double, double>>& outline, const Styl
 }
 
 void Svg::mark(double x, double y, const Style& style, double size, double opacity) {
-  const auto fill = fmt::format(R"(fill="{}" fill-opacity="{}")", style.colour, number(opacity));
   const double s = size;
-  if (style.mark == 0)
-    body_ += fmt::format(R"(<circle cx="{}" cy="{}" r="{}" {}/>)"
+  const auto look =
+      style.open ? fmt::format(R"(class="open" fill="#ffffff" stroke="{}" stroke-width="1.2")",
+                               style.colour)
+                 : fmt::format(R"(fill="{}" fill-opacity="{}")", style.colour, number(opacity));
+  const auto polygon = [&](const std::vector<std::pair<double, double>>& corners) {
+    body_ += fmt::format(R"(<polygon points="{}" {}/>)"
                          "\n",
-                         number(x), number(y), number(s), fill);
-  else if (style.mark == 1)
-    body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {}/>)"
-                         "\n",
-                         number(x - s), number(y - s), number(2 * s), number(2 * s), fill);
-  else if (style.mark == 2)
-    body_ +=
-        fmt::format(R"(<polygon points="{}" {}/>)"
-                    "\n",
-                    path({{x, y - 1.3 * s}, {x + 1.2 * s, y + s}, {x - 1.2 * s, y + s}}), fill);
-  else
-    body_ += fmt::format(
-        R"(<polygon points="{}" {}/>)"
-        "\n",
-        path({{x, y - 1.4 * s}, {x + 1.4 * s, y}, {x, y + 1.4 * s}, {x - 1.4 * s, y}}), fill);
+                         path(corners), look);
+  };
+  switch (style.mark) {
+    case 0:
+      body_ += fmt::format(R"(<circle cx="{}" cy="{}" r="{}" {}/>)"
+                           "\n",
+                           number(x), number(y), number(s), look);
+      break;
+    case 1:
+      body_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" {}/>)"
+                           "\n",
+                           number(x - s), number(y - s), number(2 * s), number(2 * s), look);
+      break;
+    case 2: polygon({{x, y - 1.3 * s}, {x + 1.2 * s, y + s}, {x - 1.2 * s, y + s}}); break;
+    case 3:
+      polygon({{x, y - 1.4 * s}, {x + 1.4 * s, y}, {x, y + 1.4 * s}, {x - 1.4 * s, y}});
+      break;
+    case 4: polygon({{x, y + 1.3 * s}, {x + 1.2 * s, y - s}, {x - 1.2 * s, y - s}}); break;
+    default:
+      body_ += fmt::format(
+          R"(<path d="M{0},{1}L{2},{3}M{0},{3}L{2},{1}" fill="none" stroke="{4}" stroke-width="{5}" stroke-opacity="{6}"/>)"
+          "\n",
+          number(x - s), number(y - s), number(x + s), number(y + s), style.colour,
+          style.open ? "1" : "2", number(opacity));
+  }
 }
 
 std::string Svg::str() const {

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <vector>
 
+#include "figures/style.h"
+
 // SVG as text, without a library and without a network: every figure is one <svg> element that
 // stands alone as a file and fits into a page as it is.
 //
@@ -21,14 +23,6 @@ size_t letters(std::string_view text);
 double text_width(std::string_view text, double size);
 
 enum class Anchor { kStart, kMiddle, kEnd };
-
-// The look of series i: a colour that colour-blind readers can tell apart (Okabe and Ito 2008), and
-// a dash pattern and a mark for those who print in black and white.
-struct Style {
-  const char *colour, *dash;
-  int mark;
-};
-Style style(size_t i);
 
 class Svg {
  public:

@@ -24,8 +24,23 @@ struct Context {
   // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: its own
   // choice.
   std::string kernel = {};
-  // Called with what the layer computes on the way, for those who look inside. The names are the
-  // mixer's own; a model puts "layers.0." in front.
+  // Called with what the layer computes on the way, for those who look inside; a model puts
+  // "layers.0." in front of the name. It changes no result. What a token does to the state, which
+  // is what `lrnn spectrum` shows, is told by one of these, for x [B,T,..] (of packed x nothing
+  // need be told). The new state is A times the old one, plus something:
+  //
+  //   names          shapes                   A
+  //   k, beta        [B,T,N,H,K], [B,T,N,H]   per head the product of I - beta_j k_j k_j^T,
+  //     log_gate     [B,T,H], or not at all   times e^log_gate
+  //   log_w, a, kk   [B,T,H,K] each           per head diag(e^log_w) - (a kk) kk^T
+  //   gate           [B,T,H,n]                per head diag(gate)
+  //   transition     [B,T,..]                 diag(transition), all channels together
+  //   forget_gate    [B,T,H]                  per head forget_gate times the identity
+  //   matrix         [B,T,n,n]                matrix
+  //   jacobian       [B,T,H,n,n]              not linear: per head d new / d old, at the states
+  //     outputs      [B,T+1,H,D], or not      it was in; outputs before, between and after
+  //
+  // Any other name is free, and nobody but the caller knows what it means.
   std::function<void(const std::string& name, const Tensor& value)> observe = {};
 
   // Indices into the flattened [B*T] rows: the last `count` positions of each of the S (or B)

@@ -4,6 +4,7 @@
 
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
+#include "mixers/slstm_jacobian.h"
 #include "ops/take.h"
 
 namespace lrnn::mixers {
@@ -60,11 +61,7 @@ class SlstmMixer final : public Mixer {
           .to(wx.scalar_type())
           .unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
     }();
-    if (context.observe) {
-      context.observe("h", h);
-      if (!context.last_only && !context.cu_seqlens.defined())
-        context.observe("f", forget_gates(wx, h, before));
-    }
+    if (context.observe && !context.cu_seqlens.defined()) observe(wx, before, context);
     return norm_->forward(h);
   }
 
@@ -77,13 +74,25 @@ class SlstmMixer final : public Mixer {
   int64_t state_size() const override { return (4 + c_.conv) * H_ * D_; }
 
  private:
-  // Before the sigmoid, as the cell computes them: [B,T,H,D].
-  Tensor forget_gates(const Tensor& wx, const Tensor& h, const Tensor& before) const {
-    Tensor last = torch::zeros_like(h.narrow(1, 0, 1));
-    if (before.defined()) last = before.select(1, 0).unsqueeze(1).to(h.scalar_type());
-    last = torch::cat({last, h.narrow(1, 0, h.size(1) - 1)}, 1);
-    return wx.select(3, 1) + torch::einsum("bthd,hde->bthe", {last, R_.select(2, 1)}) +
-           bias_.select(1, 1);
+  // The same steps once more, one by one: what each does depends on the state it finds.
+  void observe(const Tensor& wx, const Tensor& before, const Context& context) const {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const int64_t T = wx.size(1);
+    const auto like = wx.options().dtype(R_.scalar_type());
+    std::vector<Tensor> states = {before.defined() ? before
+                                                   : torch::zeros({wx.size(0), 4, H_, D_}, like)};
+    for (int64_t t = 0; t < T; ++t)
+      states.push_back(ops::slstm({.wx = wx.narrow(1, t, 1),
+                                   .R = R_,
+                                   .bias = bias_,
+                                   .state = states.back(),
+                                   .cu_seqlens = {}})
+                           .state);
+    const Tensor all = torch::stack(states, 1), found = all.narrow(1, 0, T);  // [B,T,4,H,D]
+    const Tensor gates = wx.to(R_.scalar_type()) + bias_ +
+                         torch::einsum("bthd,hdge->bthge", {found.select(2, 0), R_});
+    context.observe("jacobian", slstm_jacobian(gates, R_, found));
+    context.observe("outputs", all.select(2, 0));
   }
 
   Tensor inputs(const Rows& x, State& state, const Context& context) const {

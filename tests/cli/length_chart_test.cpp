@@ -9,12 +9,14 @@
 namespace lrnn::cli {
 namespace {
 
+const figures::Style kStyle = figures::style_of("mamba [0,1]");
+
 std::string chart(int trained, int64_t longest, double chance) {
   const auto task = tasks::make(Section::from_text(
       cat("{name: parity, train: {length: [3, ", trained, "]}, eval: {length: [40, 256]}}"), "x"));
   const std::vector<experiments::LengthBin> bins = {{4, 4, {10, 10}, 0.9, 1},
                                                     {longest, longest, {6, 8}, 0.5, 1}};
-  return length_chart("title", *task, {{"model", &bins, chance}});
+  return length_chart("title", false, {{"model", &bins, chance, kStyle, task.get()}});
 }
 
 std::string drawn(int trained, std::vector<figures::Point> points, bool log_x) {
@@ -22,7 +24,7 @@ std::string drawn(int trained, std::vector<figures::Point> points, bool log_x) {
       figures::LineChart{.title = "title",
                          .x_label = "length of the sequence",
                          .y_label = "scaled accuracy",
-                         .series = {{"model", std::move(points)}},
+                         .series = {{"model", std::move(points), kStyle}},
                          .markers = {{double(trained), cat("longest in training: ", trained)}},
                          .y = {{0, 1}},
                          .log_x = log_x});

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "figures/style.h"
+
 namespace lrnn::cli {
 namespace {
 
@@ -72,6 +74,28 @@ TEST(ReproduceReport, ThePageHasTheCurvesAndNeedsNothingElse) {
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("href="), std::string::npos);
   EXPECT_NE(page.find("S5, B, seed 1: why"), std::string::npos);
+}
+
+// One model, one colour in every figure, whatever stands beside it; the published curve is thin.
+TEST(ReproduceReport, AModelHasOneColourOnThePage) {
+  auto report = report_with(1);
+  auto& cell = report.cells[0];
+  cell.key = "mamba [0,1]";
+  auto other = cell;  // published only, and first: colours by place would shift
+  other.cell.model = "B", other.key = "attention", other.runs.clear();
+  report.cells.insert(report.cells.begin(), other);
+  const auto page = reproduce_page(report);
+  const auto count = [&](const std::string& what) {
+    size_t out = 0;
+    for (size_t at = page.find(what); at != std::string::npos; at = page.find(what, at + 1)) ++out;
+    return out;
+  };
+  const std::string line = "fill=\"none\" stroke=\"", mamba = figures::style_of("mamba").colour,
+                    transformer = figures::style_of("attention").colour;
+  EXPECT_EQ(count(line + mamba + "\" stroke-width=\"2\""), 4u) << "two figures, two legends";
+  EXPECT_EQ(count(line + mamba + "\" stroke-width=\"1.2\""), 2u) << "as published";
+  EXPECT_EQ(count(line + transformer + "\" stroke-width=\"1.2\""), 2u);
+  EXPECT_EQ(count(line + transformer + "\" stroke-width=\"2\""), 0u);
 }
 
 TEST(ReproduceReport, JsonHasNullWhereNothingIsKnown) {

@@ -35,6 +35,15 @@ TEST(Bins, FewLengthsStandAlone) {
   EXPECT_TRUE(bins({}).empty());
 }
 
+TEST(Bins, AskedForOneByOneStandAlone) {
+  std::map<int64_t, Tally> by_length;
+  for (int64_t length = 1; length <= 40; ++length) by_length[10 * length] = {1, 2};
+  const auto found = each_length(by_length);
+  ASSERT_EQ(found.size(), 40u);
+  for (const auto& bin : found) EXPECT_EQ(bin.lo, bin.hi);
+  EXPECT_GT(found[0].high, found[0].low);
+}
+
 TEST(Interval, HoldsTheAccuracyAndNarrows) {
   double width = 1;
   for (const int64_t n : {10, 100, 1000, 10000}) {

@@ -174,6 +174,36 @@ TEST(Outcomes, RemarkOnlyWhatIsBeyondTheSpread) {
   EXPECT_EQ(remark(cell), "");
 }
 
+// A seed that guesses is lower than published by less than guessing varies.
+TEST(Outcomes, AllowWhatTheNumberOfSequencesDoes) {
+  CellOutcome cell;
+  cell.cell.published = {0.017, 0.010, 0.005};
+  cell.ours = summarise({-0.021});
+  Outcome run;
+  run.done = true, run.score = -0.021, run.sequences = 8192;
+  cell.runs = {run};
+  EXPECT_NEAR(spread(cell), 0.005 + 0.011, 1e-4);
+  EXPECT_EQ(remark(cell), "lower by 0.031");
+  cell.runs[0].sequences = 1024;
+  EXPECT_NEAR(spread(cell), 0.005 + 0.011 * std::sqrt(8.0), 2e-4);
+  EXPECT_EQ(remark(cell), "");
+  cell.runs[0].done = false;
+  EXPECT_EQ(cell.sequences(), 8192) << "nothing is measured yet";
+  run.sequences = 2048;
+  cell.runs = {run, run};
+  cell.runs[1].sequences = 512;
+  EXPECT_EQ(cell.sequences(), 512) << "the fewest count";
+}
+
+TEST(Outcomes, CountTheSequencesOfTheTest) {
+  TemporaryFolder at;
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}});
+  pretend(runs[0], 90);
+  const auto cells = outcomes(tiny_suite(), runs);
+  EXPECT_EQ(cells[0].sequences(), 100);
+  EXPECT_EQ(cells[0].key, "delta_net [-1,1]");
+}
+
 TEST(SecondsLeft, ComeFromTheRunsThatAreKnown) {
   const auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 4, 1, false, {}});
   std::vector<RunProgress> p(4);

@@ -4,8 +4,11 @@
 #include <torch/nn/functional/normalization.h>
 
 #include <algorithm>
+#include <set>
 
+#include "experiments/best_map.h"
 #include "ops/torch.h"
+#include "tests/experiments/folder.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -85,6 +88,84 @@ TEST(Spectrum, OfADecayAndARankOneStep) {
     EXPECT_NEAR(std::abs(values[i] - std::exp(-0.25)), 0, 1e-6);
 }
 
+std::string kind_of(const std::string& mixer) {
+  if (mixer.starts_with("delta")) return "householders";
+  if (mixer == "rwkv7") return "decay_and_step";
+  if (mixer == "mlstm") return "forget_gate";
+  if (mixer == "slstm") return "jacobian";
+  return mixer.find("matrix") == std::string::npos ? "diagonal" : "matrix";
+}
+
+TEST(Told, IsReadByItsNameAndItsShape) {
+  const auto zeros = [](torch::IntArrayRef shape) { return torch::zeros(shape); };
+  EXPECT_FALSE(read_transition({}));
+  EXPECT_FALSE(read_transition({{"h", zeros({1, 3, 4})}, {"v", zeros({1, 3, 2, 4})}}))
+      << "names of the mixer's own";
+  EXPECT_FALSE(read_transition({{"k", zeros({1, 3, 1, 2, 4})}})) << "half of what is needed";
+  const auto gate = read_transition({{"forget_gate", zeros({1, 3, 2})}});
+  ASSERT_TRUE(gate);
+  EXPECT_EQ(gate->values.sizes(), torch::IntArrayRef({1, 3, 2, 1}));
+  EXPECT_EQ(error_of([&] {
+              read_transition({{"matrix", zeros({1, 3, 4})}});
+            }),
+            "the mixer observes 'matrix' as [1, 3, 4], which is not [B,T,n,n] | "
+            "src/mixers/mixer.h says what each name must be");
+  for (const char* name : {"matrix", "jacobian", "gate", "forget_gate", "transition"})
+    EXPECT_HAS(error_of([&] { read_transition({{name, zeros({1, 3})}}); }), name);
+  EXPECT_HAS(error_of([&] { read_transition({{"matrix", zeros({1, 3, 4, 5})}}); }), "[B,T,n,n]");
+}
+
+TEST(Told, NothingIsSaidInAWayThatHelps) {
+  const auto said = [](const Error& e) { return std::string(e.what()) + " | " + e.hint(); };
+  EXPECT_HAS(said(nothing_told("leaky", false)),
+             "the mixer leaky does not say what it applies to its state");
+  EXPECT_HAS(said(nothing_told("leaky", false)), "context.observe");
+  EXPECT_HAS(said(nothing_told("attention", true)), "attention multiplies no state");
+}
+
+TEST(Kinds, EachHasANameAndSaysWhatItIs) {
+  std::set<std::string> names, sentences;
+  for (const auto kind : {Kind::kHouseholders, Kind::kDecayAndStep, Kind::kDiagonal,
+                          Kind::kForgetGate, Kind::kMatrix, Kind::kJacobian})
+    names.insert(lrnn::experiments::name(kind)), sentences.insert(about(kind));
+  EXPECT_EQ(names.size(), 6u);
+  EXPECT_EQ(sentences.size(), 6u);
+  EXPECT_HAS(std::string(about(Kind::kJacobian)), "not linear");
+  EXPECT_HAS(std::string(about(Kind::kForgetGate)), "Forget gates");
+}
+
+// Outputs in two clouds, even and odd, in five dimensions.
+TEST(BestMap, SeesAFlipThatSnapsIntoPlace) {
+  torch::manual_seed(5);
+  const int64_t n = 200, D = 5;
+  const Tensor side = torch::randint(2, {n, 1}, torch::kFloat64) * 2 - 1;
+  const Tensor axis = torch::tensor({0.6, -0.2, 0.1, 0.5, 0.3}, torch::kFloat64);
+  const auto cloud = [&](const Tensor& where) {
+    return where * axis + 0.02 * torch::randn({n, D}, torch::kFloat64) + 0.3;
+  };
+  const auto flips = best_map(cloud(side), cloud(-side)),
+             keeps = best_map(cloud(side), cloud(side));
+  ASSERT_TRUE(flips && keeps);
+  EXPECT_NEAR(std::abs(*flips + 1.0), 0, 0.02) << *flips;
+  EXPECT_NEAR(std::abs(*keeps - 1.0), 0, 0.02) << *keeps;
+  EXPECT_FALSE(best_map(cloud(side), torch::randn({n, D}, torch::kFloat64))) << "no map fits";
+  EXPECT_FALSE(best_map(cloud(side).slice(0, 0, 5), cloud(side).slice(0, 0, 5))) << "too few";
+  EXPECT_FALSE(best_map(torch::ones({n, D}), torch::ones({n, D}))) << "nothing varies";
+}
+
+TEST(BestMap, SeesATurn) {
+  torch::manual_seed(6);
+  const double angle = 2 * std::acos(-1.0) / 3;
+  const Tensor turn =
+      torch::tensor({std::cos(angle), -std::sin(angle), std::sin(angle), std::cos(angle)},
+                    torch::kFloat64)
+          .view({2, 2});
+  const Tensor before = torch::randn({100, 2}, torch::kFloat64);
+  const auto z = best_map(before, before.matmul(turn.t()) + 4);
+  ASSERT_TRUE(z);
+  EXPECT_NEAR(std::abs(*z - std::polar(1.0, angle)), 0, 1e-6) << *z;
+}
+
 // Every mixer has one, but those that multiply no state.
 class OfMixer : public testing::TestWithParam<std::string> {};
 
@@ -107,11 +188,13 @@ TEST_P(OfMixer, LiesWhereItsRangeIs) {
   }
   const auto heads = spectrum(*model, *task, 1, 2);
   ASSERT_FALSE(heads.empty());
+  EXPECT_EQ(lrnn::experiments::name(heads[0].kind), kind_of(name));
   EXPECT_EQ(heads.front().layer, 1);
   EXPECT_EQ(heads.back().layer, 2);
   const bool positive = GetParam().find("[0, 1]") != std::string::npos;
-  const bool matrix = name == "full_matrix" || name == "matrix_product";
+  const bool matrix = name == "full_matrix" || name == "matrix_product" || name == "slstm";
   for (const auto& head : heads) {
+    EXPECT_EQ(head.tokens.size(), head.values.size());
     EXPECT_GT(int64_t(head.values.size()) + head.unit, 0);
     for (const auto z : head.values) {
       ASSERT_TRUE(std::isfinite(z.real()) && std::isfinite(z.imag()));

@@ -32,6 +32,7 @@ TEST(Svg, IsWellFormedWhateverTheTextIs) {
   svg.text(1, 2, "<script>&\xff", Anchor::kMiddle, 12, true, true);
   svg.heading(1, 2, "\"quoted\"");
   for (size_t i = 0; i < 9; ++i) svg.mark(double(i), std::nan(""), style(i));
+  for (size_t i = 0; i < 9; ++i) svg.mark(double(i), 1, published(style(i)));
   svg.polyline({{0, 1}, {2, 3}}, style(1));
   svg.band({{0, 1}, {2, 3}, {4, 5}}, style(2));
   EXPECT_EQ(xml_problem(svg.str()), "");

@@ -1,15 +1,33 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
+#include "base/atomic_file.h"
 #include "mixers/mixer.h"
 #include "ops/torch.h"
 #include "tests/close.h"
+#include "tests/mixers/skeleton.cpp"  // as a user would write it, but in no list
 
-// What mixer.h promises, for every registered mixer with its defaults and for every switch.
+// What mixer.h promises, for every registered mixer with its defaults and for every switch, and for
+// the one that CONTRIBUTING.md shows.
 namespace lrnn::mixers {
 namespace {
 
 constexpr int64_t kWidth = 12;  // three units in each of four heads
+
+const Entry& entry_of(const Section& at) {
+  static const Entry skeleton = {"leaky", "", make_leaky,
+                                 [](const Section& from) {
+                                   YAML::Node out = resolve_leaky(from);
+                                   out["name"] = "leaky";
+                                   return out;
+                                 },
+                                 help_leaky};
+  return at.text("name") == "leaky" ? skeleton : find(at);
+}
+MixerPtr made(const std::string& yaml) {
+  const Section at = Section::from_text(yaml);
+  return entry_of(at).make(kWidth, at);
+}
 
 std::vector<std::string> configs() {
   std::vector<std::string> out;
@@ -33,7 +51,8 @@ std::vector<std::string> configs() {
         "name: slstm\nconv: 1\nheads: 1", "name: mlstm\nconv: 1\nheads: 2",
         "name: mlstm\nexpand: 1\nblock: 8\nheads: 1", "name: attention\npositions: learned",
         "name: attention\npositions: none", "name: attention\nheads: 1\nhead_dim: 6",
-        "name: diagonal\nrange: [0, 1]", "name: matrix_product\nsize: 3"})
+        "name: diagonal\nrange: [0, 1]", "name: matrix_product\nsize: 3", "name: leaky",
+        "name: leaky\nrange: [-1, 1]"})
     out.emplace_back(more);
   return out;
 }
@@ -43,7 +62,7 @@ class Contract : public testing::TestWithParam<std::string> {
   void SetUp() override {
     torch::manual_seed(3);
     at::set_num_threads(1);  // these layers are too small to share
-    mixer_ = make(kWidth, Section::from_text(GetParam()));
+    mixer_ = made(GetParam());
     mixer_->initialise({.scheme = "chomsky", .gain = 1, .std = 0.02, .seed = 5});
     mixer_->to(torch::kFloat64);
     // Some weights begin at zero, where their part of the layer does nothing.
@@ -241,11 +260,49 @@ TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
 
 TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
   const Section at = Section::from_text(GetParam());
-  EXPECT_THROW(make(kWidth, Section::from_text(GetParam() + "\nheadz: 2")), Error);
-  const YAML::Node resolved = find(at).resolve(at);
+  EXPECT_THROW(made(GetParam() + "\nheadz: 2"), Error);
+  const YAML::Node resolved = entry_of(at).resolve(at);
   const Section again = Section::from_text(YAML::Dump(resolved));
-  EXPECT_TRUE(differences(resolve(again), resolved).empty());
-  EXPECT_EQ(make(kWidth, again)->parameters().size(), mixer_->parameters().size());
+  EXPECT_TRUE(differences(entry_of(again).resolve(again), resolved).empty());
+  EXPECT_EQ(made(YAML::Dump(resolved))->parameters().size(), mixer_->parameters().size());
+}
+
+// The names and shapes that mixer.h promises to those who look inside.
+TEST_P(Contract, SaysWhatItAppliesToItsState) {
+  const std::map<std::string, int64_t> dimensions = {
+      {"k", 5},    {"beta", 4},        {"log_gate", 3}, {"log_w", 4},    {"a", 4},      {"kk", 4},
+      {"gate", 4}, {"forget_gate", 3}, {"matrix", 4},   {"jacobian", 5}, {"outputs", 4}};
+  const std::vector<std::vector<std::string>> enough = {
+      {"k", "beta"},   {"log_w", "a", "kk"}, {"gate"},    {"transition"},
+      {"forget_gate"}, {"matrix"},           {"jacobian"}};
+  const int64_t B = 2, T = 5;
+  const Tensor x = random({B, T, kWidth});
+  std::map<std::string, Tensor> told;
+  State state;
+  Context context;
+  context.observe = [&](const std::string& name, const Tensor& value) { told[name] = value; };
+  const Tensor y = run(x, state, context);
+  EXPECT_TRUE(torch::equal(y, run(x))) << "looking changes nothing";
+  if (mixer_->state_grows()) return;
+  EXPECT_TRUE(std::any_of(enough.begin(), enough.end(), [&](const auto& names) {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const auto& name) { return told.contains(name); });
+  }));
+  for (const auto& [name, value] : told) {
+    EXPECT_EQ(value.size(0), B) << name;
+    EXPECT_EQ(value.size(1), name == "outputs" ? T + 1 : T) << name;
+    if (dimensions.contains(name)) {
+      EXPECT_EQ(value.dim(), dimensions.at(name)) << name;
+    }
+    EXPECT_TRUE(value.isfinite().all().item<bool>()) << name;
+  }
+}
+
+TEST(Skeleton, IsTheOneThatIsShown) {
+  const std::string root = LRNN_SOURCE_DIR;
+  EXPECT_NE(read_file(root + "/CONTRIBUTING.md")
+                .find("```cpp\n" + read_file(root + "/tests/mixers/skeleton.cpp") + "```"),
+            std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Contract, testing::ValuesIn(configs()), [](const auto& info) {

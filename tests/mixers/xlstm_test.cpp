@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "mixers/mixer.h"
+#include "mixers/slstm_jacobian.h"
 #include "ops/slstm.h"
 #include "ops/torch.h"
 #include "tests/close.h"
@@ -123,6 +124,60 @@ TEST(XlstmConfig, NamesTheKeyOfImpossibleValues) {
   EXPECT_EQ(error_of("name: mlstm\nconv: 0"), "x.yaml:2: conv must be at least 1, got 0");
   EXPECT_EQ(error_of("name: slstm\nbias: zero"),
             "x.yaml:2: bias must be one of powerlaw, standard; got 'zero'");
+}
+
+// The state of the Jacobian (h, u, l) [H,3,D] as the cell's (h, c, n, m), and back. Any m will do.
+Tensor cell_state(const Tensor& s, const Tensor& m) {
+  const Tensor n = (s.select(1, 2) - m).exp();
+  return torch::stack({s.select(1, 0), s.select(1, 1) * n, n, m}, 0).unsqueeze(0);  // [1,4,H,D]
+}
+Tensor plain_state(const Tensor& state) {
+  const Tensor h = state[0][0], c = state[0][1], n = state[0][2], m = state[0][3];
+  return torch::stack({h, c / n, n.log() + m}, 1);
+}
+
+TEST(SlstmJacobian, IsTheDerivativeOfTheCell) {
+  torch::manual_seed(8);
+  const auto f64 = torch::kFloat64;
+  const int64_t H = 2, D = 3;
+  const Tensor wx = torch::randn({1, 1, H, 4, D}, f64), R = torch::randn({H, D, 4, D}, f64),
+               bias = torch::randn({H, 4, D}, f64), m = torch::randn({H, D}, f64),
+               s = torch::randn({H, 3, D}, f64);
+  const auto step = [&](const Tensor& from) {
+    return plain_state(
+        ops::slstm_definition(
+            {.wx = wx, .R = R, .bias = bias, .state = cell_state(from, m), .cu_seqlens = {}})
+            .state);
+  };
+  const Tensor gates =
+      wx + bias + torch::einsum("hd,hdge->hge", {s.select(1, 0), R}).view({1, 1, H, 4, D});
+  const Tensor J = slstm_jacobian(gates, R, cell_state(s, m).unsqueeze(1))[0][0];  // [H,3D,3D]
+  const double eps = 1e-6;
+  for (int64_t h = 0; h < H; ++h)
+    for (int64_t j = 0; j < 3 * D; ++j) {
+      Tensor up = s.clone(), down = s.clone();
+      up[h].view({-1})[j] += eps, down[h].view({-1})[j] -= eps;
+      const Tensor slope = (step(up) - step(down)) / (2 * eps);
+      EXPECT_CLOSE_TO(cat("head ", h, ", column ", j), J[h].select(1, j), slope[h].reshape({-1}),
+                      1e-7);
+      EXPECT_EQ(slope[1 - h].abs().max().item<double>(), 0) << "heads do not meet";
+    }
+}
+
+// At the beginning there is no memory: nothing of the old one is kept.
+TEST(SlstmJacobian, IsFiniteAtTheBeginning) {
+  const Layer layer("name: slstm\nheads: 2");
+  std::map<std::string, Tensor> told;
+  Context context;
+  context.observe = [&](const std::string& name, const Tensor& value) { told[name] = value; };
+  State state;
+  const Tensor y = layer.mixer->forward({layer.x.unsqueeze(0), {}}, state, context);
+  EXPECT_TRUE(told.at("jacobian").isfinite().all().item<bool>());
+  const Tensor outputs = told.at("outputs");
+  ASSERT_EQ(outputs.size(1), kTokens + 1);
+  EXPECT_EQ(outputs.select(1, 0).abs().max().item<double>(), 0);
+  EXPECT_CLOSE("outputs", layer_norm_of_heads(outputs[0].slice(0, 1), layer.w.at("norm.weight")),
+               y[0]);
 }
 
 }  // namespace

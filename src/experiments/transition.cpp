@@ -1,0 +1,156 @@
+#include "experiments/transition.h"
+
+#include "base/error.h"
+
+namespace lrnn::experiments {
+namespace {
+
+using torch::Tensor;
+
+// A diagonal [1,T,channels,..] as one head. Of thousands of channels an even choice: the stride is
+// odd, so that it meets every number of a channel's state.
+Tensor one_head(const Tensor& values) {
+  constexpr int64_t kMost = 128;
+  const Tensor flat = values.flatten(2).unsqueeze(2);
+  return flat.slice(-1, 0, flat.size(-1), (flat.size(-1) / kMost) | 1);
+}
+
+Tensor eigenvalues_of(const Tensor& matrices) {
+  return torch::linalg_eigvals(matrices.to(torch::kFloat64));
+}
+
+// The tensors of one layer, with the promises of mixers/mixer.h checked.
+class Told {
+ public:
+  explicit Told(const Observed& observed) : observed_(observed) {}
+
+  bool has(const char* name) const { return observed_.contains(name); }
+  // Undefined where the mixer did not tell it.
+  Tensor get(const char* name, int64_t dimensions, const char* shape) const {
+    const auto at = observed_.find(name);
+    if (at == observed_.end()) return {};
+    const Tensor& value = at->second;
+    const bool fits = value.defined() &&
+                      (dimensions < 0 ? value.dim() >= -dimensions : value.dim() == dimensions);
+    if (!fits)
+      throw Error(cat("the mixer observes '", name, "' as ",
+                      value.defined() ? cat(value.sizes()) : "nothing", ", which is not ", shape),
+                  "src/mixers/mixer.h says what each name must be");
+    return value;
+  }
+  Tensor square(const char* name, int64_t dimensions, const char* shape) const {
+    const Tensor value = get(name, dimensions, shape);
+    check(value.size(-1) == value.size(-2), "the mixer observes '", name, "' as ", value.sizes(),
+          ", which is not ", shape);
+    return value;
+  }
+
+ private:
+  const Observed& observed_;
+};
+
+constexpr const char* kHeads = "[B,T,H,K]";
+
+}  // namespace
+
+const char* name(Kind kind) {
+  switch (kind) {
+    case Kind::kHouseholders: return "householders";
+    case Kind::kDecayAndStep: return "decay_and_step";
+    case Kind::kDiagonal: return "diagonal";
+    case Kind::kForgetGate: return "forget_gate";
+    case Kind::kMatrix: return "matrix";
+    case Kind::kJacobian: return "jacobian";
+  }
+  return "";
+}
+
+const char* about(Kind kind) {
+  switch (kind) {
+    case Kind::kHouseholders:
+      return "Eigenvalues of the matrix that a token applies to the state, a product of factors "
+             "I - beta k k^T. -1 is a reflection, which counts modulo 2; a pair off the real line "
+             "is a rotation, which counts further.";
+    case Kind::kDecayAndStep:
+      return "Eigenvalues of the matrix that a token applies to the state, a diagonal decay minus "
+             "a rank-one step. A negative one flips a sign, which counts modulo 2.";
+    case Kind::kDiagonal:
+      return "The numbers by which a token multiplies the entries of the state: the eigenvalues of "
+             "a diagonal matrix. A negative one flips a sign, which counts modulo 2.";
+    case Kind::kForgetGate:
+      return "Forget gates: the one number by which a token multiplies all of a head's memory. "
+             "They lie between 0 and 1, so nothing flips.";
+    case Kind::kMatrix:
+      return "Eigenvalues of the matrix that a token applies to the state. -1 is a reflection, "
+             "which counts modulo 2; a pair off the real line is a rotation, which counts further.";
+    case Kind::kJacobian:
+      return "This recurrence is not linear: its outputs feed back into its gates, so no matrix is "
+             "all that a token does. Shown are the eigenvalues of its Jacobian, what a token does "
+             "to a small change of the state, at the states that were visited. A flip that snaps "
+             "into place is negative there and may be near 0. 'Fit' is the largest eigenvalue of "
+             "the linear map that best describes what a letter did to the outputs of a head: near "
+             "-1 it flips them, near 1 it keeps them, – where no such map fits.";
+  }
+  return "";
+}
+
+std::optional<Transition> read_transition(const Observed& observed) {
+  const Told told(observed);
+  if (told.has("beta") && told.has("k")) {
+    const Tensor k = told.get("k", 5, "[B,T,N,H,K]");
+    return Transition{
+        Kind::kHouseholders,
+        k.size(2),
+        eigenvalues({told.get("beta", 4, "[B,T,N,H]"), k, told.get("log_gate", 3, "[B,T,H]")}),
+        {}};
+  }
+  if (told.has("kk") && told.has("a") && told.has("log_w"))
+    return Transition{Kind::kDecayAndStep,
+                      0,
+                      eigenvalues(told.get("log_w", 4, kHeads), told.get("a", 4, kHeads),
+                                  told.get("kk", 4, kHeads)),
+                      {}};
+  if (told.has("jacobian"))
+    return Transition{Kind::kJacobian, 0, eigenvalues_of(told.square("jacobian", 5, "[B,T,H,n,n]")),
+                      told.get("outputs", 4, "[B,T+1,H,D]")};
+  if (told.has("gate")) return Transition{Kind::kDiagonal, 0, told.get("gate", 4, "[B,T,H,n]"), {}};
+  if (told.has("transition"))
+    return Transition{Kind::kDiagonal, 0, one_head(told.get("transition", -3, "[B,T,..]")), {}};
+  if (told.has("forget_gate"))
+    return Transition{
+        Kind::kForgetGate, 0, told.get("forget_gate", 3, "[B,T,H]").unsqueeze(-1), {}};
+  if (told.has("matrix"))
+    return Transition{
+        Kind::kMatrix, 0, eigenvalues_of(told.square("matrix", 4, "[B,T,n,n]")).unsqueeze(2), {}};
+  return {};
+}
+
+// The product is I - sum_j beta_j k_j w_j^T with w_j = k_j - sum_{i<j} beta_i (k_i . k_j) w_i, so
+// what it does beyond the identity happens among the N keys: its other eigenvalues are
+// 1 - eig(M), M_ij = beta_j w_i . k_j. An N by N problem instead of a K by K one.
+Tensor eigenvalues(const Householders& product) {
+  const Tensor k = product.k.to(torch::kFloat64).permute({0, 1, 3, 2, 4});     // [B,T,H,N,K]
+  const Tensor beta = product.beta.to(torch::kFloat64).permute({0, 1, 3, 2});  // [B,T,H,N]
+  const int64_t N = k.size(3);
+  std::vector<Tensor> w;
+  for (int64_t j = 0; j < N; ++j) {
+    const Tensor kj = k.select(3, j);
+    Tensor wj = kj;
+    for (int64_t i = 0; i < j; ++i)
+      wj = wj - (beta.select(3, i) * (k.select(3, i) * kj).sum(-1)).unsqueeze(-1) * w[size_t(i)];
+    w.push_back(wj);
+  }
+  const Tensor M = torch::matmul(torch::stack(w, 3), k.transpose(-1, -2)) * beta.unsqueeze(-2);
+  Tensor values = N == 1 ? M.squeeze(-1).to(torch::kComplexDouble) : torch::linalg_eigvals(M);
+  values = 1 - values;
+  if (!product.log_gate.defined()) return values;
+  return values * product.log_gate.to(torch::kFloat64).exp().unsqueeze(-1);
+}
+
+Tensor eigenvalues(const Tensor& log_w, const Tensor& a, const Tensor& kk) {
+  const Tensor w = log_w.to(torch::kFloat64).exp(), u = kk.to(torch::kFloat64);
+  const Tensor A = w.diag_embed() - (a.to(torch::kFloat64) * u).unsqueeze(-1) * u.unsqueeze(-2);
+  return torch::linalg_eigvals(A);
+}
+
+}  // namespace lrnn::experiments

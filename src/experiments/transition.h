@@ -1,0 +1,41 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ops/torch.h"
+
+// What a layer does to its state at each token, read from what its mixer tells (mixers/mixer.h,
+// Context::observe).
+namespace lrnn::experiments {
+
+// What the numbers of a layer are.
+enum class Kind { kHouseholders, kDecayAndStep, kDiagonal, kForgetGate, kMatrix, kJacobian };
+const char* name(Kind kind);   // for programs: "householders", "diagonal", …
+const char* about(Kind kind);  // for people: a sentence or two
+
+struct Transition {
+  Kind kind = Kind::kDiagonal;
+  int64_t householders = 0;  // factors per token; 0: of another kind
+  torch::Tensor values;      // [1,T,H,n]: eigenvalues, real or complex
+  torch::Tensor outputs;     // [1,T+1,H,D] beside a Jacobian whose mixer tells them; or undefined
+};
+
+using Observed = std::map<std::string, torch::Tensor>;  // by name, of one layer and x [1,T,..]
+
+// Nothing when the mixer told nothing that says it; an Error naming the tensor whose shape is not
+// the one promised. A diagonal of thousands of channels gives an even choice of them.
+std::optional<Transition> read_transition(const Observed& observed);
+
+// The product of I - beta_j k_j k_j^T over j: beta [B,T,N,H], k [B,T,N,H,K], log_gate [B,T,H] or
+// undefined for a gate of 1.
+struct Householders {
+  torch::Tensor beta, k, log_gate;
+};
+// Its eigenvalues that can differ from the gate: complex [B,T,H,N]. The other K - N equal the gate.
+torch::Tensor eigenvalues(const Householders& product);
+// Of diag(e^log_w) - (a kk) kk^T, all [B,T,H,K]: complex [B,T,H,K].
+torch::Tensor eigenvalues(const torch::Tensor& log_w, const torch::Tensor& a,
+                          const torch::Tensor& kk);
+
+}  // namespace lrnn::experiments
