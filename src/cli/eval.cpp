@@ -24,8 +24,10 @@ Action eval(CLI::App& app) {
   app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->type_name("NAME");
-  app.add_option("--kernel", a->kernels,
-                 "of delta_product with cuda: exact, accurate or fast; several are compared")
+  app.add_option(
+         "--kernel", a->kernels,
+         "of delta_product with cuda: exact, accurate or fast (default: as the config says); "
+         "several are compared")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"exact", "accurate", "fast"}))

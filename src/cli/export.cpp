@@ -45,7 +45,8 @@ Action export_model(CLI::App& app) {
   app.footer(
       "Writes config.json and model.safetensors as flash-linear-attention and transformers read\n"
       "them. The weights of a checkpoint have these names already; this adds the config. Models\n"
-      "that fla does not have are refused with the setting it lacks.\n\n"
+      "that fla does not have are refused with the setting it lacks. Of those it has, DeltaNet,\n"
+      "Gated DeltaNet and Gated DeltaProduct are exported so far.\n\n"
       "Example:\n  lrnn export runs/x -o exported");
   return [a] { return export_run(*a); };
 }

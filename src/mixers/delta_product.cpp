@@ -237,15 +237,16 @@ class DeltaProduct final : public Mixer {
 
   ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
                                 const Context& context) const {
-    auto out = ops::delta_product({.q = q,
-                                   .k = in.k,
-                                   .v = in.v,
-                                   .beta = in.beta,
-                                   .log_gate = in.log_gate,
-                                   .state = before(in, state, context),
-                                   .scale = {},
-                                   .cu_seqlens = context.cu_seqlens,
-                                   .precision = context.kernel});
+    auto out = ops::delta_product(
+        {.q = q,
+         .k = in.k,
+         .v = in.v,
+         .beta = in.beta,
+         .log_gate = in.log_gate,
+         .state = before(in, state, context),
+         .scale = {},
+         .cu_seqlens = context.cu_seqlens,
+         .precision = context.kernel.empty() ? c_.asked_accuracy() : context.kernel});
     state[0] = out.state;
     return out;
   }

@@ -12,6 +12,7 @@ struct DeltaProductConfig {
   std::string qk_activation = "silu", v_activation = "silu", qk_norm = "l2";
   bool beta = true, initial_state = false;
   double norm_eps = 1e-6;
+  std::string accuracy = "auto";
 
   template <class Visit> void fields(Visit&& visit) {
     visit("heads", heads, "independent states");
@@ -28,11 +29,21 @@ struct DeltaProductConfig {
     visit("beta", beta, "false: the step size is not learnt but 1 (2 with the range [-1, 1])");
     visit("initial_state", initial_state, "the state before the first token is learnt, not zero");
     visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
+    visit("accuracy", accuracy,
+          "of the recurrence in bfloat16 on a GPU; auto: fast with a forget gate, the range [0, 1] "
+          "and qk_norm l2, else accurate",
+          {"auto", "fast", "accurate", "exact"});
   }
   void check(const Section& at) const;
 
   int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
   bool negative() const { return range.lo < 0; }
+  // What the op is asked for, see ops/delta_product.h. Rounding adds up where beta |k|^2 exceeds 1
+  // and a step reflects.
+  std::string asked_accuracy() const {
+    if (accuracy != "auto") return accuracy;
+    return forget_gate && !negative() && qk_norm == "l2" ? "fast" : "accurate";
+  }
 };
 
 MixerPtr make_delta_product(int64_t width, const DeltaProductConfig& config);

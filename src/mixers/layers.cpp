@@ -17,8 +17,7 @@ struct ScaledSigmoidBackward final : torch::autograd::Node {
   std::string name() const override { return "ScaledSigmoidBackward"; }
   void release_variables() override { y.reset(); }
   torch::autograd::variable_list apply(torch::autograd::variable_list&& grad) override {
-    check(!at::GradMode::is_enabled(),
-          "[scaled_sigmoid] has no second derivative; call backward without create_graph");
+    ops::check_last_derivative("scaled_sigmoid", grad);
     if (!grad[0].defined()) return {Tensor()};
     return {ops::below_autograd([&] { return at::sigmoid_backward(grad[0], y).mul_(scale); })};
   }
@@ -28,6 +27,7 @@ struct ScaledSigmoidBackward final : torch::autograd::Node {
 
 Tensor scaled_sigmoid(const Tensor& x, double scale) {
   if (scale == 1) return torch::sigmoid(x);
+  if (ops::has_tangent(x)) return torch::sigmoid(x) * scale;
   const auto node = ops::make_node<ScaledSigmoidBackward>(x);
   Tensor out = ops::below_autograd([&] {
     const Tensor y = at::sigmoid(x);

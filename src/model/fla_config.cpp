@@ -13,8 +13,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Mixer = mixers::DeltaProductConfig;
 
+// What fla lacks, and what it has but nobody has translated.
 void need(bool ok, const std::string& what) {
   if (!ok) throw Error(cat("fla has no model like this one: ", what));
+}
+void need_translated(bool ok, const std::string& what) {
+  if (!ok)
+    throw Error(cat("lrnn does not export ", what, " yet"),
+                "so far it exports models of delta_product and delta_net in float32");
+}
+
+void need_mixer(const std::string& name) {
+  for (const char* in_fla : {"attention", "gla", "mamba", "rwkv7"})
+    need_translated(name != in_fla, cat("the mixer ", name));
+  need(name == "delta_product" || name == "delta_net", cat("the mixer ", name));
 }
 
 // fla computes floor(size * ratio); the nearest double of whole / size may come out one short.
@@ -24,9 +36,7 @@ double ratio(int64_t whole, int64_t size) {
   return r;
 }
 
-bool is_delta_net(const Mixer& m) {
-  return m.householders == 1 && !m.forget_gate && (m.conv > 0 || m.qk_activation != "silu");
-}
+bool is_delta_net(const Mixer& m) { return m.householders == 1 && !m.forget_gate; }
 
 void delta_net(Json& out, const Mixer& m, int64_t width) {
   out["model_type"] = "delta_net";
@@ -41,12 +51,10 @@ void delta_net(Json& out, const Mixer& m, int64_t width) {
 }
 
 void gated(Json& out, const Mixer& m) {
-  need(m.qk_activation == "silu",
-       cat("qk_activation ", m.qk_activation, " with householders > 1 or a forget gate"));
-  need(m.qk_norm == "l2", cat("qk_norm ", m.qk_norm,
-                              " with householders > 1, a forget gate or SiLU "
-                              "without a convolution"));
-  need(m.beta, "beta false with householders > 1, a forget gate or SiLU without a convolution");
+  const std::string with = " with householders > 1 or a forget gate";
+  need(m.qk_activation == "silu", cat("qk_activation ", m.qk_activation, with));
+  need(m.qk_norm == "l2", cat("qk_norm ", m.qk_norm, with));
+  need(m.beta, "beta false" + with);
   out["head_dim"] = m.key_dim;
   out["expand_v"] = ratio(m.value(), m.key_dim);
   if (m.householders == 1 && m.forget_gate) {
@@ -66,15 +74,17 @@ void gated(Json& out, const Mixer& m) {
 
 Json fla_config(const ModelConfig& c, int64_t vocabulary) {
   const std::string name = mixers::find(c.mixer).name;
-  need(name == "delta_product" || name == "delta_net", cat("the mixer ", name));
+  need_mixer(name);
   const auto m = load<Mixer>(c.mixer, {"name"});
   need(c.final_norm, "final_norm false");
-  need(c.hybrid.every == 0, "hybrid blocks");
+  need_translated(c.hybrid.every == 0, "hybrid blocks");
+  need_translated(c.dtype == "float32", cat("dtype ", c.dtype));
   need(c.norm == "rms", cat("norm ", c.norm));
   need(c.block == "residual", cat("block ", c.block));
   need(c.mlp.name == "swiglu", cat("mlp ", c.mlp.name));
   need(m.v_activation == "silu", cat("v_activation ", m.v_activation));
   need(m.qk_norm != "none", "qk_norm none");
+  need(!m.initial_state, "initial_state true");
   need(m.norm_eps == c.norm_eps, "a norm_eps of the mixer other than the model's");
   Json out;
   if (is_delta_net(m))

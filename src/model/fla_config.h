@@ -8,16 +8,18 @@
 // imported. One of three model types says the same as our config:
 //
 //   delta_net           one householder, no forget gate; any qk_activation, qk_norm l2 or sum, beta
-//                       or not. Without the convolution its q and k have no SiLU, so the activation
-//                       must be relu, elu or none there
+//                       or not
 //   gated_deltanet      one householder with a forget gate
 //   gated_deltaproduct  everything else that has SiLU on q, k and v, qk_norm l2 and a learnt beta
 //
-// What fla cannot say: mlp none, v_activation none, qk_norm none, a norm_eps of the mixer other
-// than the model's, and the switches of delta_net together with more householders or a forget gate.
+// What fla cannot say: mlp none or geglu, another norm than rms or none before the head, plain
+// blocks, v_activation none, qk_norm none, a learnt initial state, a norm_eps of the mixer other
+// than the model's, the switches of delta_net together with more householders or a forget gate, and
+// the mixers slstm, mlstm and the toys. What it says in other words, which nobody has translated:
+// its Mamba, GLA, RWKV-7 and Transformer, hybrids of attention, and weights in float64.
 namespace lrnn::model {
 
-// Throws an Error that says which of our settings fla lacks.
+// Throws an Error that says which of our settings fla lacks, or which are not exported yet.
 nlohmann::ordered_json fla_config(const ModelConfig& config, int64_t vocabulary);
 
 // Writes model.safetensors and config.json into an existing folder.

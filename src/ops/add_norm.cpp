@@ -25,8 +25,7 @@ struct AddNormBackward final : torch::autograd::Node {
   std::string name() const override { return "AddNormBackward"; }
   void release_variables() override { s.reset_data(), weight.reset_data(); }
   variable_list apply(variable_list&& grad) override {
-    check(!at::GradMode::is_enabled(),
-          "[add_norm] has no second derivative on a GPU; call backward without create_graph");
+    check_last_derivative("add_norm", grad, " on a GPU");
     std::lock_guard<std::mutex> lock(mutex_);
     const Tensor ds = added ? grad[0] : Tensor(), dh = added ? grad[1] : grad[0];
     const Tensor stream = added ? s.unpack(shared_from_this()) : s.unpack();
@@ -78,7 +77,8 @@ std::pair<Tensor, Tensor> add_norm_definition(const Tensor& x, const Tensor& y,
 
 std::pair<Tensor, Tensor> add_norm(const Tensor& x, const Tensor& y, const Tensor& weight,
                                    double eps, bool for_products) {
-  if (!fits(x, y, weight)) return add_norm_definition(x, y, weight, eps);
+  if (!fits(x, y, weight) || any_tangent(x, y, weight))
+    return add_norm_definition(x, y, weight, eps);
   static const auto op = find_op<Forward>("lrnn::add_norm");
   const auto type = for_products ? product_type(x) : x.scalar_type();
   const auto node = make_node<AddNormBackward>(x, y, weight);

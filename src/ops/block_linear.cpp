@@ -30,8 +30,7 @@ struct BlockLinearBackward final : torch::autograd::Node {
   void release_variables() override { x.reset_data(), weight.reset_data(); }
   variable_list apply(variable_list&& grad) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    check(!at::GradMode::is_enabled(),
-          "[block_linear] has no second derivative; call backward without create_graph");
+    check_last_derivative("block_linear", grad, " on a GPU");
     if (!grad[0].defined()) return {Tensor(), Tensor()};
     const Tensor input = x.unpack(), w = weight.unpack();
     return below_autograd([&]() -> variable_list {
@@ -62,7 +61,8 @@ Tensor block_linear_definition(const Tensor& x, const Tensor& weight) {
 
 Tensor block_linear(const Tensor& x_, const Tensor& weight_) {
   const int64_t blocks = weight_.size(0), out = weight_.size(1), in = weight_.size(2);
-  if (!x_.is_cuda() || std::max(in, out) > kernels::cuda::kMostBlockSide)
+  if (!x_.is_cuda() || std::max(in, out) > kernels::cuda::kMostBlockSide ||
+      any_tangent(x_, weight_))
     return block_linear_definition(x_, weight_);
   Tensor x = x_, weight = weight_;
   if (const auto device = x.device().type(); at::autocast::is_autocast_enabled(device)) {

@@ -6,33 +6,19 @@
 
 #include "base/error.h"
 #include "ops/delta_product_inner.h"
+#include "ops/node.h"
 #include "ops/torch.h"
 
 // The op itself: checks, then autograd around the inner ops, which each back end registers.
 namespace lrnn::ops {
 namespace {
 
-using torch::Tensor;
 using torch::autograd::AutogradContext;
-using torch::autograd::Variable;
-using torch::autograd::variable_list;
-
-// `name` belongs to the function type: looking it up at every call would cost more than the call.
-template <class Function, class... Args>
-auto call(const char* name, const torch::Device& device, const Args&... args) {
-  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Function>();
-  try {
-    return op.call(args...);
-  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
-    throw Error(cat("[delta_product] there is no kernel for ", device),
-                "On a GPU, load liblrnn_cuda.so first.");
-  }
-}
 
 ForwardResult forward(const MaybeTensor& q, const DeltaProduct& in, double scale, bool save) {
-  return call<ForwardFunction>("lrnn::delta_product_forward", in.k.device(), q, in.k, in.v, in.beta,
-                               maybe(in.log_gate), maybe(in.state), scale, maybe(in.cu_seqlens),
-                               in.precision, save);
+  static const auto op = find_op<ForwardFunction>("lrnn::delta_product_forward");
+  return call_inner("delta_product", in.k.device(), op, q, in.k, in.v, in.beta, maybe(in.log_gate),
+                    maybe(in.state), scale, maybe(in.cu_seqlens), in.precision, save);
 }
 
 struct Autograd : torch::autograd::Function<Autograd> {
@@ -41,9 +27,10 @@ struct Autograd : torch::autograd::Function<Autograd> {
                                const MaybeTensor& state, double scale,
                                const MaybeTensor& cu_seqlens, const std::string& precision) {
     const at::AutoDispatchBelowADInplaceOrView guard;
+    static const auto op = find_op<ForwardFunction>("lrnn::delta_product_forward");
     auto [o, final_state, error, states] =
-        call<ForwardFunction>("lrnn::delta_product_forward", k.device(), q, k, v, beta, log_gate,
-                              state, scale, cu_seqlens, precision, true);
+        call_inner("delta_product", k.device(), op, q, k, v, beta, log_gate, state, scale,
+                   cu_seqlens, precision, true);
     ctx->save_for_backward({or_undefined(q), k, beta, or_undefined(log_gate), or_undefined(state),
                             or_undefined(cu_seqlens), error, states});
     ctx->saved_data["scale"] = scale, ctx->saved_data["precision"] = precision;
@@ -52,14 +39,15 @@ struct Autograd : torch::autograd::Function<Autograd> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    check(!torch::GradMode::is_enabled(),
-          "[delta_product] has no second derivative; call backward without create_graph");
+    check_last_derivative("delta_product", grads);
+    const at::AutoDispatchBelowADInplaceOrView guard;
+    static const auto op = find_op<BackwardFunction>("lrnn::delta_product_backward");
     const auto saved = ctx->get_saved_variables();
     const Tensor &q = saved[0], &k = saved[1], &beta = saved[2], &log_gate = saved[3],
                  &state = saved[4], &cu_seqlens = saved[5], &error = saved[6], &states = saved[7];
-    auto [dq, dk, dv, dbeta, dlog_gate, dstate] = call<BackwardFunction>(
-        "lrnn::delta_product_backward", k.device(), maybe(grads[0]), maybe(grads[1]), maybe(q), k,
-        beta, maybe(log_gate), maybe(state), error, states, ctx->saved_data["scale"].toDouble(),
+    auto [dq, dk, dv, dbeta, dlog_gate, dstate] = call_inner(
+        "delta_product", k.device(), op, maybe(grads[0]), maybe(grads[1]), maybe(q), k, beta,
+        maybe(log_gate), maybe(state), error, states, ctx->saved_data["scale"].toDouble(),
         maybe(cu_seqlens), ctx->saved_data["precision"].toStringRef());
     if (!q.defined() || !grads[0].defined()) dq = Tensor();
     if (!log_gate.defined()) dlog_gate = Tensor();
@@ -108,6 +96,8 @@ bool wants_gradient(const DeltaProduct& in) {
 
 DeltaProductResult delta_product(const DeltaProduct& in) {
   check_delta_product(in);
+  if (any_tangent(in.q, in.k, in.v, in.beta, in.log_gate, in.state))
+    return by_definition("delta_product", delta_product_definition, in, in.k);
   const double scale = scale_of(in);
   if (wants_gradient(in)) {
     const auto out = Autograd::apply(maybe(in.q), in.k, in.v, in.beta, maybe(in.log_gate),

@@ -27,10 +27,11 @@ struct DeltaProduct {
   torch::Tensor cu_seqlens;     // int64 [S+1]: B = 1 and T holds S sequences end to end; the
                                 // state is then [S,H,K,V]. Undefined: B sequences of length T
   // The least a kernel must give, for bfloat16 inputs; one that gives more may be used.
-  //   fast      bfloat16 products: fine for beta <= 1 or behind a gate, off by percents at 2
+  //   fast      bfloat16 products: fine for beta <= 1, off by percents at 2 unless a gate forgets
+  //             faster than errors grow
   //   accurate  products of split operands: the state is good to about 1e-3 at beta = 2
   //   exact     the recurrence in float32
-  // Empty: accurate without a gate, fast with one. Other inputs are always exact.
+  // Empty: accurate. Other inputs are always exact.
   std::string precision = {};
 };
 

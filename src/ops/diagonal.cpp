@@ -47,8 +47,8 @@ struct DiagonalAutograd : torch::autograd::Function<DiagonalAutograd> {
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
     const std::string name = ctx->saved_data["name"].toStringRef();
-    check(!torch::GradMode::is_enabled(), "[", name,
-          "] has no second derivative; call backward without create_graph");
+    check_last_derivative(name, grads);
+    const at::AutoDispatchBelowADInplaceOrView guard;
     static const auto op = find_op<DiagonalBackwardFunction>("lrnn::diagonal_backward");
     const auto in = ctx->get_saved_variables();
     const Tensor &q = in[0], &kk = in[4], &state = in[6];

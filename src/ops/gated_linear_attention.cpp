@@ -5,12 +5,11 @@
 #include <cmath>
 
 #include "ops/diagonal.h"
+#include "ops/node.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
 namespace {
-
-using torch::Tensor;
 
 constexpr const char* kGla = "gated_linear_attention";
 
@@ -31,20 +30,26 @@ Diagonal as_diagonal(const GatedLinearAttention& in) {
   return out;
 }
 
-// The function of the schema, with autograd or below it.
-template <std::pair<Tensor, Tensor> (*run)(const char*, const Diagonal&)>
+// The function of the schema, around one of the struct of inputs.
+template <GatedLinearAttentionResult (*function)(const GatedLinearAttention&)>
 std::tuple<Tensor, Tensor> gla_registered(const Tensor& q, const Tensor& k, const Tensor& v,
                                           const Tensor& log_gate, const MaybeTensor& state,
                                           std::optional<double> scale, bool negative,
                                           const MaybeTensor& cu_seqlens) {
-  return run(kGla, as_diagonal({.q = q,
-                                .k = k,
-                                .v = v,
-                                .log_gate = log_gate,
-                                .state = or_undefined(state),
-                                .scale = scale,
-                                .negative = negative,
-                                .cu_seqlens = or_undefined(cu_seqlens)}));
+  const auto out = function({.q = q,
+                             .k = k,
+                             .v = v,
+                             .log_gate = log_gate,
+                             .state = or_undefined(state),
+                             .scale = scale,
+                             .negative = negative,
+                             .cu_seqlens = or_undefined(cu_seqlens)});
+  return {out.o, out.state};
+}
+
+GatedLinearAttentionResult gla_below_autograd(const GatedLinearAttention& in) {
+  auto [o, state] = diagonal_below_autograd(kGla, as_diagonal(in));
+  return {o, state};
 }
 
 GatedLinearAttentionResult gla_dense(const GatedLinearAttention& in) {
@@ -70,7 +75,10 @@ GatedLinearAttentionResult gla_dense(const GatedLinearAttention& in) {
 }  // namespace
 
 GatedLinearAttentionResult gated_linear_attention(const GatedLinearAttention& in) {
-  auto [o, state] = diagonal(kGla, as_diagonal(in));
+  const Diagonal checked = as_diagonal(in);
+  if (any_tangent(in.q, in.k, in.v, in.log_gate, in.state))
+    return by_definition(kGla, gated_linear_attention_definition, in, in.k);
+  auto [o, state] = diagonal(kGla, checked);
   return {o, state};
 }
 
@@ -92,8 +100,8 @@ GatedLinearAttentionResult gated_linear_attention_definition(const GatedLinearAt
 }
 
 TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
-  m.impl(kGla, gla_registered<diagonal_below_autograd>);
+  m.impl(kGla, gla_registered<gla_below_autograd>);
 }
-TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl(kGla, gla_registered<diagonal>); }
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl(kGla, gla_registered<gated_linear_attention>); }
 
 }  // namespace lrnn::ops

@@ -28,8 +28,7 @@ struct GatedMlpBackward final : torch::autograd::Node {
     x.reset_data(), gate.reset_data(), up.reset_data(), down.reset_data();
   }
   variable_list apply(variable_list&& grad) override {
-    check(!at::GradMode::is_enabled(),
-          "[gated_mlp] has no second derivative on a GPU; call backward without create_graph");
+    check_last_derivative("gated_mlp", grad, " on a GPU");
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return variable_list(4);
     static const auto op = find_op<MlpBackward>("lrnn::gated_mlp_backward");
@@ -73,7 +72,7 @@ TORCH_LIBRARY_FRAGMENT(lrnn, m) {
 Tensor gated_mlp(const Tensor& x_, const Tensor& gate_, const Tensor& up_, const Tensor& down_) {
   const Tensor x = for_product(x_), gate = for_product(gate_), up = for_product(up_),
                down = for_product(down_);
-  if (!in_one(x, gate, up, down)) {
+  if (!in_one(x, gate, up, down) || any_tangent(x, gate, up, down)) {
     const auto both = linears(x, {gate, up});
     return ops::linear(swiglu(both[0], both[1]), down);
   }

@@ -2,6 +2,7 @@
 #include <torch/types.h>
 
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "kernels/types.h"
@@ -53,15 +54,18 @@ inline torch::Tensor with_rows(const torch::Tensor& x) {
 // Stands for a result that nobody asked for.
 inline torch::Tensor none(const torch::Tensor& like) { return at::empty({0}, like.options()); }
 
-// The bounds of sequences packed into T tokens; `cu_seqlens` is contiguous, on the CPU, and stays.
-inline const int64_t* checked_bounds(const char* op, const torch::Tensor& cu_seqlens, int64_t T) {
-  const int64_t* const at = cu_seqlens.const_data_ptr<int64_t>();
-  const int64_t S = cu_seqlens.size(0) - 1;
+// The bounds of S sequences packed into T tokens.
+inline void check_bounds(const char* op, const int64_t* at, int64_t S, int64_t T) {
   check(at[0] == 0 && at[S] == T, "[", op, "] cu_seqlens must run from 0 to T = ", T, ", got ",
         at[0], " to ", at[S]);
   for (int64_t s = 0; s < S; ++s)
     check(at[s] <= at[s + 1], "[", op, "] cu_seqlens must not decrease, got ", at[s], " before ",
           at[s + 1]);
+}
+// The same of `cu_seqlens`, which is contiguous, on the CPU, and stays.
+inline const int64_t* checked_bounds(const char* op, const torch::Tensor& cu_seqlens, int64_t T) {
+  const int64_t* const at = cu_seqlens.const_data_ptr<int64_t>();
+  check_bounds(op, at, cu_seqlens.size(0) - 1, T);
   return at;
 }
 
@@ -75,6 +79,19 @@ inline torch::Tensor checked_offsets(const char* op, const MaybeTensor& cu_seqle
   if (given.device().is_cpu() || cu.device().is_cpu())
     checked_bounds(op, given.device().is_cpu() ? given : cu, x.size(1));
   return cu;
+}
+
+// The definition, on bounds that no kernel is going to check: those of sequences packed as x is.
+// Inside torch.func they are in a wrapper, which gives its values but not its memory.
+template <class Inputs, class Result>
+Result by_definition(const char* op, Result (*definition)(const Inputs&), const Inputs& in,
+                     const torch::Tensor& x) {
+  std::vector<int64_t> at;
+  if (in.cu_seqlens.defined())
+    for (int64_t s = 0; s < in.cu_seqlens.size(0); ++s)
+      at.push_back(in.cu_seqlens[s].template item<int64_t>());
+  if (!at.empty()) check_bounds(op, at.data(), int64_t(at.size()) - 1, x.size(1));
+  return definition(in);
 }
 
 }  // namespace lrnn::ops

@@ -31,7 +31,7 @@ struct SplitBackward final : torch::autograd::Node {
   variable_list apply(variable_list&& grad) override {
     for (size_t i = 0; i < shapes.size(); ++i)
       if (!grad[i].defined()) grad[i] = at::zeros(shapes[i], options);
-    if (at::GradMode::is_enabled()) return {at::cat(grad, dim)};
+    if (differentiated_again(grad)) return {at::cat(grad, dim)};
     return {below_autograd([&] { return joined(grad, dim); })};
   }
 };
@@ -77,6 +77,7 @@ std::vector<Tensor> pieces(const Tensor& x, const std::vector<int64_t>& sizes, i
 }
 
 Tensor join(const std::vector<Tensor>& parts, int64_t dim) {
+  if (has_tangent(parts)) return at::cat(parts, dim);
   std::shared_ptr<JoinBackward> node;
   if (torch::autograd::compute_requires_grad(parts)) {
     node.reset(new JoinBackward, torch::autograd::deleteNode);
@@ -90,6 +91,7 @@ Tensor join(const std::vector<Tensor>& parts, int64_t dim) {
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t dim) {
+  if (has_tangent(x)) return pieces(x, sizes, dim);
   auto out = below_autograd([&] { return pieces(x, sizes, dim); });
   const auto node = make_node<SplitBackward>(x);
   if (!node) return out;

@@ -1,3 +1,4 @@
+#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 #include <torch/library.h>
 
 // The ops as torch sees them. NAME_forward and NAME_backward are what a back end implements:
@@ -51,4 +52,40 @@ TORCH_LIBRARY(lrnn, m) {
       "log_decay, Tensor? kk, Tensor? rate, Tensor? state, Tensor states, float scale, bool "
       "negative, Tensor? cu_seqlens) -> (Tensor dq, Tensor dk, Tensor dv, Tensor dlog_decay, "
       "Tensor dkk, Tensor drate, Tensor dstate)");
+}
+
+// What stands between an op and its back ends is called below autograd and has no derivative. Who
+// calls it by its name and asks for one, backward or forward, is told so; torch would take it for
+// zero.
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
+  for (const char* name : {"add_norm",
+                           "add_norm_backward",
+                           "block_gradient",
+                           "block_product",
+                           "delta_product_backward",
+                           "delta_product_forward",
+                           "diagonal_backward",
+                           "diagonal_forward",
+                           "few_linear",
+                           "few_linear_backward",
+                           "gated_mlp",
+                           "gated_mlp_backward",
+                           "give_rows",
+                           "l2_norm_backward",
+                           "mlstm_backward",
+                           "mlstm_forward",
+                           "rms_norm_backward",
+                           "selective_scan_backward",
+                           "selective_scan_forward",
+                           "short_conv_backward",
+                           "slstm_backward",
+                           "slstm_forward",
+                           "swiglu_backward",
+                           "swiglu_halves_backward",
+                           "take_rows",
+                           "unit_conv_backward",
+                           "unit_conv_forward",
+                           "wide_sigmoid",
+                           "wide_sigmoid_backward"})
+    m.impl(name, torch::autograd::autogradNotImplementedFallback());
 }

@@ -49,6 +49,7 @@ struct LinearsBackward final : torch::autograd::Node {
   std::vector<int64_t> outs;
   std::vector<Group> groups;
   int64_t D = 0;
+  bool again = false;  // the gradient is to be differentiated: it is made of torch's ops alone
 
   std::string name() const override { return "LinearsBackward"; }
   void release_variables() override {
@@ -57,7 +58,8 @@ struct LinearsBackward final : torch::autograd::Node {
   }
   variable_list apply(variable_list&& grad) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    return backward_call([&] { return gradients(grad); });
+    again = differentiated_again(grad);
+    return backward_call(grad, [&] { return gradients(grad); });
   }
 
  private:
@@ -84,9 +86,9 @@ struct LinearsBackward final : torch::autograd::Node {
       for (const size_t i : group)
         dys.push_back(grad[i].defined() ? as_matrix(grad[i], outs[i])
                                         : at::zeros({rows.size(0), outs[i]}, rows.options()));
-      const Tensor dy = joined(dys, 1);
+      const Tensor dy = together(dys, 1);
       if (task_should_compute_output(0)) {
-        const Tensor w = joined(ws, 0);
+        const Tensor w = together(ws, 0);
         out[0] = out[0].defined() ? add_product(out[0], dy, w) : at::mm(dy, w);
       }
       if (!wanted) continue;
@@ -99,13 +101,15 @@ struct LinearsBackward final : torch::autograd::Node {
     if (out[0].defined() && out[0].sizes() != input.sizes()) out[0] = out[0].view(input.sizes());
     return out;
   }
-  // What the graph of the gradient needs is made of torch's ops.
-  static bool few(const Tensor& rows, const Tensor& weight) {
-    return !at::GradMode::is_enabled() && has_few_rows(rows, weight);
+  bool few(const Tensor& rows, const Tensor& weight) const {
+    return !again && has_few_rows(rows, weight);
   }
-  // In place, unless a graph of the gradient is being made.
-  static Tensor add_product(Tensor& dx, const Tensor& dy, const Tensor& w) {
-    return at::GradMode::is_enabled() ? at::addmm(dx, dy, w) : dx.addmm_(dy, w);
+  Tensor add_product(Tensor& dx, const Tensor& dy, const Tensor& w) const {
+    return again ? at::addmm(dx, dy, w) : dx.addmm_(dy, w);
+  }
+  // A view of what lies side by side has the derivative of its first part alone.
+  Tensor together(const std::vector<Tensor>& parts, int64_t dim) const {
+    return again ? at::cat(parts, dim) : joined(parts, dim);
   }
 };
 
@@ -115,6 +119,12 @@ std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const
   const Tensor x = for_product(x_);
   for (auto& w : weights) w = for_product(w);
   const int64_t D = weights.at(0).size(1);
+  if (any_tangent(x, weights)) {
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < weights.size(); ++i)
+      out.push_back(at::mm(as_matrix(x, D), weights[i].t()).view(shapes[i]));
+    return out;
+  }
   const auto groups = groups_of(weights);
   std::shared_ptr<LinearsBackward> node;
   if (torch::autograd::compute_requires_grad(x, weights)) {

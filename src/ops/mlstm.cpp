@@ -89,8 +89,8 @@ struct MlstmAutograd : torch::autograd::Function<MlstmAutograd> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    check(!torch::GradMode::is_enabled(),
-          "[mlstm] has no second derivative; call backward without create_graph");
+    check_last_derivative("mlstm", grads);
+    const at::AutoDispatchBelowADInplaceOrView guard;
     static const auto op = find_op<MlstmBackwardFunction>("lrnn::mlstm_backward");
     const auto x = ctx->get_saved_variables();
     auto [dq, dk, dv, di, df, dC, dn, dm] =
@@ -139,6 +139,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> mlstm_registered(
 
 MlstmResult mlstm(const Mlstm& in) {
   check_mlstm(in);
+  if (any_tangent(in.q, in.k, in.v, in.i, in.f, in.state.C, in.state.n, in.state.m))
+    return by_definition("mlstm", mlstm_definition, in, in.q);
   if (mlstm_wants_gradient(in)) {
     const auto out =
         MlstmAutograd::apply(in.q, in.k, in.v, in.i, in.f, maybe(in.state.C), maybe(in.state.n),

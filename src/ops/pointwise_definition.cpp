@@ -15,6 +15,9 @@ Tensor l2_norm_definition(const Tensor& x, double eps) {
   return (wide * torch::rsqrt(wide.square().sum(-1, true) + eps)).to(x.scalar_type());
 }
 
-Tensor swiglu_definition(const Tensor& gate, const Tensor& up) { return torch::silu(gate) * up; }
+Tensor swiglu_definition(const Tensor& gate, const Tensor& up) {
+  const auto wide = at::promoteTypes(gate.scalar_type(), torch::kFloat32);
+  return (torch::silu(gate.to(wide)) * up.to(wide)).to(gate.scalar_type());
+}
 
 }  // namespace lrnn::ops

@@ -1,5 +1,3 @@
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-
 #include "ops/node.h"
 #include "ops/pointwise.h"
 #include "ops/rows.h"
@@ -106,7 +104,7 @@ struct RmsNormBackward final : torch::autograd::Node {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return {Tensor(), Tensor()};
     auto [dx, dw] =
-        backward_call([&] { return op.call(grad[0], x.unpack(), weight.unpack(), eps); });
+        backward_call(grad, [&] { return op.call(grad[0], x.unpack(), weight.unpack(), eps); });
     return {dx, dw};
   }
 };
@@ -120,11 +118,15 @@ struct L2NormBackward final : torch::autograd::Node {
     static const auto op = find_op<decltype(l2_norm_backward_cpu)>("lrnn::l2_norm_backward");
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return {Tensor()};
-    return {backward_call([&] { return op.call(grad[0], x.unpack(), eps); })};
+    return {backward_call(grad, [&] { return op.call(grad[0], x.unpack(), eps); })};
   }
 };
 
 Tensor rms_norm_autograd(const Tensor& x, const Tensor& weight, double eps) {
+  if (any_tangent(x, weight)) {
+    check_norm("rms_norm", x, weight);
+    return rms_norm_definition(x, weight, eps);
+  }
   const auto node = make_node<RmsNormBackward>(x, weight);
   if (node) {
     node->x = SavedVariable(x, false), node->weight = SavedVariable(weight, false);
@@ -136,6 +138,10 @@ Tensor rms_norm_autograd(const Tensor& x, const Tensor& weight, double eps) {
 }
 
 Tensor l2_norm_autograd(const Tensor& x, double eps) {
+  if (has_tangent(x)) {
+    check_norm("l2_norm", x, {});
+    return l2_norm_definition(x, eps);
+  }
   const auto node = make_node<L2NormBackward>(x);
   if (node) node->x = SavedVariable(x, false), node->eps = eps;
   Tensor y = below_autograd([&] { return call_l2_norm(x, eps); });
@@ -172,8 +178,6 @@ TORCH_LIBRARY_IMPL(lrnn, Meta, m) {
 TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
   m.impl("rms_norm", rms_norm_autograd);
   m.impl("l2_norm", l2_norm_autograd);
-  m.impl("rms_norm_backward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("l2_norm_backward", torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace

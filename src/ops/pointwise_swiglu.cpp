@@ -1,5 +1,3 @@
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-
 #include "ops/node.h"
 #include "ops/pointwise.h"
 #include "ops/rows.h"
@@ -97,7 +95,8 @@ struct SwigluBackward final : torch::autograd::Node {
     static const auto op = find_op<decltype(swiglu_backward_cpu)>("lrnn::swiglu_backward");
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return {Tensor(), Tensor()};
-    auto [dgate, dup] = backward_call([&] { return op.call(grad[0], gate.unpack(), up.unpack()); });
+    auto [dgate, dup] =
+        backward_call(grad, [&] { return op.call(grad[0], gate.unpack(), up.unpack()); });
     return {dgate, dup};
   }
 };
@@ -111,11 +110,15 @@ struct SwigluHalvesBackward final : torch::autograd::Node {
         find_op<decltype(swiglu_halves_backward_cpu)>("lrnn::swiglu_halves_backward");
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return {Tensor()};
-    return {backward_call([&] { return op.call(grad[0], both.unpack()); })};
+    return {backward_call(grad, [&] { return op.call(grad[0], both.unpack()); })};
   }
 };
 
 Tensor swiglu_autograd(const Tensor& gate, const Tensor& up) {
+  if (any_tangent(gate, up)) {
+    check_swiglu(gate, up);
+    return swiglu_definition(gate, up);
+  }
   const auto node = make_node<SwigluBackward>(gate, up);
   if (node) node->gate = SavedVariable(gate, false), node->up = SavedVariable(up, false);
   Tensor h = below_autograd([&] { return call_swiglu(gate, up); });
@@ -124,6 +127,11 @@ Tensor swiglu_autograd(const Tensor& gate, const Tensor& up) {
 }
 
 Tensor swiglu_halves_autograd(const Tensor& both) {
+  if (has_tangent(both)) {
+    check_halves(both);
+    const auto halves = both.chunk(2, -1);
+    return swiglu_definition(halves[0], halves[1]);
+  }
   const auto node = make_node<SwigluHalvesBackward>(both);
   if (node) node->both = SavedVariable(both, false);
   Tensor h = below_autograd([&] { return call_swiglu_halves(both); });
@@ -165,8 +173,6 @@ TORCH_LIBRARY_IMPL(lrnn, Meta, m) {
 TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
   m.impl("swiglu", swiglu_autograd);
   m.impl("swiglu_halves", swiglu_halves_autograd);
-  m.impl("swiglu_halves_backward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("swiglu_backward", torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace

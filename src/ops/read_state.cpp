@@ -18,7 +18,7 @@ struct ReadStateBackward final : torch::autograd::Node {
   variable_list apply(variable_list&& grad) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!grad[0].defined()) return {Tensor(), Tensor()};
-    return backward_call([&]() -> variable_list {
+    return backward_call(grad, [&]() -> variable_list {
       const Tensor query = q.unpack(), state = S.unpack(), d_o = as_rows(grad[0] * scale);
       return {at::bmm(d_o, as_matrices(state).transpose(1, 2)).view(query.sizes()),
               at::bmm(as_rows(query).transpose(1, 2), d_o).view(state.sizes())};
@@ -29,6 +29,8 @@ struct ReadStateBackward final : torch::autograd::Node {
 }  // namespace
 
 Tensor read_state(const Tensor& q, const Tensor& S, double scale) {
+  if (any_tangent(q, S))
+    return (at::bmm(as_rows(q), as_matrices(S)) * scale).view({q.size(0), q.size(1), S.size(3)});
   const auto node = make_node<ReadStateBackward>(q, S);
   if (node) {
     node->q = SavedVariable(q, false), node->S = SavedVariable(S, false);

@@ -3,12 +3,11 @@
 #include <torch/library.h>
 
 #include "ops/diagonal.h"
+#include "ops/node.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
 namespace {
-
-using torch::Tensor;
 
 Diagonal as_diagonal(const Rwkv7& in) {
   const Diagonal out{.q = in.r,
@@ -26,21 +25,27 @@ Diagonal as_diagonal(const Rwkv7& in) {
   return out;
 }
 
-// The function of the schema, with autograd or below it.
-template <std::pair<Tensor, Tensor> (*run)(const char*, const Diagonal&)>
+// The function of the schema, around one of the struct of inputs.
+template <Rwkv7Result (*function)(const Rwkv7&)>
 std::tuple<Tensor, Tensor> rwkv7_registered(const Tensor& r, const Tensor& log_w, const Tensor& k,
                                             const Tensor& v, const Tensor& kk, const Tensor& a,
                                             const MaybeTensor& state, double scale,
                                             const MaybeTensor& cu_seqlens) {
-  return run("rwkv7", as_diagonal(Rwkv7{.r = r,
-                                        .log_w = log_w,
-                                        .k = k,
-                                        .v = v,
-                                        .kk = kk,
-                                        .a = a,
-                                        .state = or_undefined(state),
-                                        .scale = scale,
-                                        .cu_seqlens = or_undefined(cu_seqlens)}));
+  const auto out = function({.r = r,
+                             .log_w = log_w,
+                             .k = k,
+                             .v = v,
+                             .kk = kk,
+                             .a = a,
+                             .state = or_undefined(state),
+                             .scale = scale,
+                             .cu_seqlens = or_undefined(cu_seqlens)});
+  return {out.o, out.state};
+}
+
+Rwkv7Result rwkv7_below_autograd(const Rwkv7& in) {
+  auto [o, state] = diagonal_below_autograd("rwkv7", as_diagonal(in));
+  return {o, state};
 }
 
 Rwkv7Result rwkv7_dense(const Rwkv7& in) {
@@ -66,7 +71,10 @@ Rwkv7Result rwkv7_dense(const Rwkv7& in) {
 }  // namespace
 
 Rwkv7Result rwkv7(const Rwkv7& in) {
-  auto [o, state] = diagonal("rwkv7", as_diagonal(in));
+  const Diagonal checked = as_diagonal(in);
+  if (any_tangent(in.r, in.log_w, in.k, in.v, in.kk, in.a, in.state))
+    return by_definition("rwkv7", rwkv7_definition, in, in.k);
+  auto [o, state] = diagonal("rwkv7", checked);
   return {o, state};
 }
 
@@ -88,8 +96,8 @@ Rwkv7Result rwkv7_definition(const Rwkv7& in) {
 }
 
 TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
-  m.impl("rwkv7", rwkv7_registered<diagonal_below_autograd>);
+  m.impl("rwkv7", rwkv7_registered<rwkv7_below_autograd>);
 }
-TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("rwkv7", rwkv7_registered<diagonal>); }
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("rwkv7", rwkv7_registered<rwkv7>); }
 
 }  // namespace lrnn::ops

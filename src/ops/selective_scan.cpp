@@ -49,8 +49,8 @@ struct ScanAutograd : torch::autograd::Function<ScanAutograd> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    check(!torch::GradMode::is_enabled(),
-          "[selective_scan] has no second derivative; call backward without create_graph");
+    check_last_derivative("selective_scan", grads);
+    const at::AutoDispatchBelowADInplaceOrView guard;
     static const auto op = find_op<ScanBackwardFunction>("lrnn::selective_scan_backward");
     const auto in = ctx->get_saved_variables();
     auto [du, ddelta, dA, dB, dC, dD, dz, dbias, dstate] = call_inner(
@@ -114,6 +114,8 @@ SelectiveScanResult scan_below_autograd(const SelectiveScan& in) {
 
 SelectiveScanResult selective_scan(const SelectiveScan& in) {
   check_selective_scan(in);
+  if (any_tangent(in.u, in.delta, in.A, in.B, in.C, in.D, in.z, in.delta_bias, in.state))
+    return by_definition("selective_scan", selective_scan_definition, in, in.u);
   if (scan_wants_gradient(in)) {
     const auto out = ScanAutograd::apply(in.u, in.delta, in.A, in.B, maybe(in.C), maybe(in.D),
                                          maybe(in.z), maybe(in.delta_bias), maybe(in.state),

@@ -1,7 +1,5 @@
 #include "ops/short_conv.h"
 
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-
 #include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/short_conv_cpu.h"
@@ -13,7 +11,7 @@ void check_cu_seqlens(const Tensor& x, const Tensor& cu) {
   check(x.sym_size(0) == 1, "[short_conv] packed sequences need x of [1,T,D], got ", x.sym_sizes());
   check(cu.dim() == 1 && cu.scalar_type() == at::kLong && cu.sym_size(0) >= 1,
         "[short_conv] cu_seqlens must be int64 [S+1], got ", cu.scalar_type(), " ", cu.sym_sizes());
-  if (!cu.device().is_cpu() || cu.is_meta()) return;
+  if (!cu.device().is_cpu() || cu.is_meta() || !cu.has_storage()) return;
   const Tensor flat = cu.contiguous();
   const int64_t* at = flat.const_data_ptr<int64_t>();
   bool rising = at[0] == 0 && at[flat.numel() - 1] == x.size(1);
@@ -39,7 +37,7 @@ struct ShortConvBackward final : torch::autograd::Node {
     if (!grad[0].defined() && !grad[1].defined()) return variable_list(4);
     const Tensor in = x.unpack();
     const Tensor dy = grad[0].defined() ? grad[0] : at::zeros_like(in);
-    auto [dx, dweight, dbias, dstate] = backward_call([&] {
+    auto [dx, dweight, dbias, dstate] = backward_call(grad, [&] {
       return op.call(dy, maybe(grad[1]), in, weight.unpack(), maybe(bias.unpack()),
                      maybe(state.unpack()), silu, maybe(cu_seqlens.unpack()));
     });
@@ -51,13 +49,19 @@ std::tuple<Tensor, Tensor> short_conv_autograd(const Tensor& x, const Tensor& we
                                                const OptionalTensor& bias,
                                                const OptionalTensor& state, bool silu,
                                                const OptionalTensor& cu_seqlens) {
-  const auto plain = [](const OptionalTensor& t) { return t.value_or(Tensor()); };
-  const auto node = make_node<ShortConvBackward>(x, weight, plain(bias), plain(state));
+  const Tensor b = or_undefined(bias), past = or_undefined(state), cu = or_undefined(cu_seqlens);
+  if (any_tangent(x, weight, b, past)) {
+    check_short_conv(x, weight, bias, state, cu_seqlens);
+    const ShortConv in{
+        .x = x, .weight = weight, .bias = b, .state = past, .silu = silu, .cu_seqlens = cu};
+    const auto out = by_definition("short_conv", short_conv_definition, in, x);
+    return {out.y, out.state};
+  }
+  const auto node = make_node<ShortConvBackward>(x, weight, b, past);
   if (node) {
     node->x = SavedVariable(x, false), node->weight = SavedVariable(weight, false);
-    node->bias = SavedVariable(plain(bias), false),
-    node->state = SavedVariable(plain(state), false);
-    node->cu_seqlens = SavedVariable(plain(cu_seqlens), false), node->silu = silu;
+    node->bias = SavedVariable(b, false), node->state = SavedVariable(past, false);
+    node->cu_seqlens = SavedVariable(cu, false), node->silu = silu;
   }
   auto result = below_autograd(
       [&] { return short_conv_op().call(x, weight, bias, state, silu, cu_seqlens); });
@@ -103,10 +107,7 @@ TORCH_LIBRARY_IMPL(lrnn, Meta, m) {
   m.impl("short_conv", short_conv_meta);
   m.impl("short_conv_backward", short_conv_backward_meta);
 }
-TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
-  m.impl("short_conv", short_conv_autograd);
-  m.impl("short_conv_backward", torch::autograd::autogradNotImplementedFallback());
-}
+TORCH_LIBRARY_IMPL(lrnn, Autograd, m) { m.impl("short_conv", short_conv_autograd); }
 
 }  // namespace
 

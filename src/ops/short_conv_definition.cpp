@@ -12,11 +12,13 @@ ShortConvResult dense(const ShortConv& in) {
   const Tensor past = in.state.defined() ? in.state.to(in.x.scalar_type())
                                          : torch::zeros({B, D, W}, in.x.options());
   const Tensor x = torch::cat({past.transpose(1, 2), in.x}, 1);  // [B,W+T,D]
-  Tensor y = torch::zeros({B, T, D}, in.x.options());
+  const auto wide = at::promoteTypes(in.x.scalar_type(), torch::kFloat32);
+  Tensor y = torch::zeros({B, T, D}, in.x.options().dtype(wide));
   for (int64_t w = 0; w < W; ++w)
-    y = y + in.weight.select(2, w).select(1, 0) * x.slice(1, w + 1, w + 1 + T);
-  if (in.bias.defined()) y = y + in.bias;
-  return {in.silu ? torch::silu(y) : y, x.slice(1, T, T + W).transpose(1, 2)};
+    y = y + in.weight.select(2, w).select(1, 0).to(wide) * x.slice(1, w + 1, w + 1 + T).to(wide);
+  if (in.bias.defined()) y = y + in.bias.to(wide);
+  if (in.silu) y = torch::silu(y);
+  return {y.to(in.x.scalar_type()), x.slice(1, T, T + W).transpose(1, 2)};
 }
 
 }  // namespace

@@ -63,8 +63,8 @@ struct SlstmAutograd : torch::autograd::Function<SlstmAutograd> {
   }
 
   static variable_list backward(AutogradContext* ctx, variable_list grads) {
-    check(!torch::GradMode::is_enabled(),
-          "[slstm] has no second derivative; call backward without create_graph");
+    check_last_derivative("slstm", grads);
+    const at::AutoDispatchBelowADInplaceOrView guard;
     static const auto op = find_op<SlstmBackwardFunction>("lrnn::slstm_backward");
     const auto saved = ctx->get_saved_variables();
     const Tensor &wx = saved[0], &R = saved[1], &bias = saved[2], &state = saved[3],
@@ -107,6 +107,8 @@ std::tuple<Tensor, Tensor> slstm_registered(const Tensor& wx, const Tensor& R,
 
 SlstmResult slstm(const Slstm& in) {
   check_slstm(in);
+  if (any_tangent(in.wx, in.R, in.bias, in.state))
+    return by_definition("slstm", slstm_definition, in, in.wx);
   if (slstm_wants_gradient(in)) {
     const auto out =
         SlstmAutograd::apply(in.wx, in.R, maybe(in.bias), maybe(in.state), maybe(in.cu_seqlens));

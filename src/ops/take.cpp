@@ -109,8 +109,7 @@ struct TakeBackward final : torch::autograd::Node {
 
   std::string name() const override { return "TakeBackward"; }
   variable_list apply(variable_list&& grad) override {
-    check(!at::GradMode::is_enabled(),
-          "[take] has no second derivative; call backward without create_graph");
+    check_last_derivative("take", grad);
     return below_autograd([&] {
       variable_list out(num_outputs());
       for (const Group& group : groups) {
@@ -148,6 +147,16 @@ struct TakeBackward final : torch::autograd::Node {
   }
 };
 
+// The same in plain torch, one table.
+Tensor take_definition(const Tensor& table, const Tensor& index) {
+  std::vector<int64_t> shape = index.sizes().vec(), ones = shape;
+  shape.insert(shape.end(), table.sizes().begin() + 1, table.sizes().end());
+  ones.resize(shape.size(), 1);
+  return at::index_select(table, 0, index.clamp_min(0).flatten())
+      .view(shape)
+      .masked_fill(index.lt(0).view(ones), 0);
+}
+
 struct PickBackward final : torch::autograd::Node {
   Tensor index;
   std::vector<int64_t> shape;
@@ -184,10 +193,14 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
     check(table.dim() >= 1 && table.size(0) > 0 && table.device() == flat.device(),
           "[take] tables must have rows and be on one device, got ", table.sizes(), " on ",
           table.device());
-  const auto groups = groups_of(tables);
-  if (node) node->groups = groups;
   std::vector<Tensor> out;
   out.reserve(tables.size());
+  if (has_tangent(tables)) {
+    for (const Tensor& table : tables) out.push_back(take_definition(table, flat));
+    return out;
+  }
+  const auto groups = groups_of(tables);
+  if (node) node->groups = groups;
   below_autograd([&] {
     for (const Group& group : groups) {
       if (group.shapes.size() == 1) {
@@ -210,6 +223,7 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
 }
 
 Tensor pick(const Tensor& x, const Tensor& index) {
+  if (has_tangent(x)) return at::index_select(x, 0, index);
   const auto node = make_node<PickBackward>(x);
   if (node) node->index = index, node->shape = x.sizes().vec();
   Tensor out = below_autograd([&] { return at::index_select(x, 0, index); });

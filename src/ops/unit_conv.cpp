@@ -1,10 +1,10 @@
 #include "ops/unit_conv.h"
 
-#include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
-
 #include "ops/inner.h"
 #include "ops/join.h"
 #include "ops/node.h"
+#include "ops/pointwise.h"
+#include "ops/short_conv.h"
 #include "ops/unit_conv_inner.h"
 
 namespace lrnn::ops {
@@ -28,17 +28,16 @@ struct UnitConvBackward final : torch::autograd::Node {
     static const auto op =
         find_op<decltype(unit_conv_backward_in_steps)>("lrnn::unit_conv_backward");
     std::lock_guard<std::mutex> lock(mutex_);
-    const Tensor dnext = grad.back();
-    grad.pop_back();
-    bool any = dnext.defined();
+    bool any = false;
     for (const auto& piece : grad) any |= piece.defined();
     if (!any) return variable_list(2);
     const Tensor in = x.unpack();
     for (size_t i = 0; i < sizes.size(); ++i)
       if (!grad[i].defined()) grad[i] = at::zeros({in.size(0), in.size(1), sizes[i]}, in.options());
-    auto [dx, dweight] = backward_call([&] {
-      return op.call(grad, maybe(dnext), in, weight.unpack(), maybe(state.unpack()), units, group,
-                     eps);
+    auto [dx, dweight] = backward_call(grad, [&] {
+      const at::TensorList dy = at::TensorList(grad).slice(0, sizes.size());
+      return op.call(dy, maybe(grad.back()), in, weight.unpack(), maybe(state.unpack()), units,
+                     group, eps);
     });
     return {dx, dweight};
   }
@@ -56,10 +55,6 @@ TORCH_LIBRARY_FRAGMENT(lrnn, m) {
 TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
   m.impl("unit_conv_forward", unit_conv_in_steps);
   m.impl("unit_conv_backward", unit_conv_backward_in_steps);
-}
-TORCH_LIBRARY_IMPL(lrnn, Autograd, m) {
-  m.impl("unit_conv_forward", torch::autograd::autogradNotImplementedFallback());
-  m.impl("unit_conv_backward", torch::autograd::autogradNotImplementedFallback());
 }
 
 }  // namespace
@@ -117,11 +112,27 @@ std::tuple<Tensor, Tensor> unit_conv_backward_in_steps(at::TensorList dy,
   return {std::get<0>(grads), std::get<1>(grads)};
 }
 
+UnitConvResult unit_conv_definition(const UnitConv& in) {
+  const auto conv = short_conv_definition(
+      {.x = in.x, .weight = in.weight, .bias = {}, .state = in.state, .cu_seqlens = {}});
+  Tensor y = conv.y;
+  if (in.units > 0)
+    y = at::cat({l2_norm_definition(heads(y, in.units, in.group), in.eps).flatten(2),
+                 y.narrow(2, in.units, y.size(2) - in.units)},
+                2);
+  return {pieces(y, in.sizes, 2), conv.state};
+}
+
 UnitConvResult unit_conv(const UnitConv& in) {
   static const auto op = find_op<decltype(unit_conv_in_steps)>("lrnn::unit_conv_forward");
   check(in.x.defined() && in.weight.defined(), "[unit_conv] x and weight must be given");
   check(!in.state.defined() || !in.state.requires_grad(),
         "[unit_conv] there is no gradient of the state");
+  if (any_tangent(in.x, in.weight, in.state)) {
+    check_short_conv(in.x, in.weight, {}, maybe(in.state), {});
+    check_units(in.x, in.sizes, in.units, in.group);
+    return unit_conv_definition(in);
+  }
   const auto node = make_node<UnitConvBackward>(in.x, in.weight);
   auto [y, state] = below_autograd([&] {
     return op.call(in.x, in.weight, maybe(in.state), in.sizes, in.units, in.group, in.eps);

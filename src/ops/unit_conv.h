@@ -27,5 +27,7 @@ struct UnitConvResult {
 };
 
 UnitConvResult unit_conv(const UnitConv& in);
+// The definition: the lines above in plain torch, any dtype, differentiated by torch itself.
+UnitConvResult unit_conv_definition(const UnitConv& in);
 
 }  // namespace lrnn::ops

@@ -6,6 +6,7 @@
 #include "ops/torch.h"
 #include "tests/close.h"
 #include "tests/mixers/skeleton.cpp"  // as a user would write it, but in no list
+#include "tests/tangent.h"
 
 // What mixer.h promises, for every registered mixer with its defaults and for every switch, and for
 // the one that CONTRIBUTING.md shows.
@@ -129,6 +130,17 @@ TEST_P(Contract, SequencesDoNotMeet) {
   const Tensor x = random({3, 5, kWidth}), y = run(x);
   for (int64_t b = 0; b < 3; ++b)
     EXPECT_CLOSE("one alone", run(x.slice(0, b, b + 1)), y.slice(0, b, b + 1));
+}
+
+// Forward-mode derivatives along the input.
+TEST_P(Contract, TangentsAreThoseOfTheFunction) {
+  const Tensor x = random({2, 5, kWidth});
+  if (GetParam().rfind("name: attention", 0) == 0) {
+    const auto f = [&](const TensorVector& in) { return TensorVector{run(in[0])}; };
+    EXPECT_ANY_THROW(tangents_of(f, {x}, {x}));  // torch's attention has none, and says so
+    return;
+  }
+  expect_tangents("input", [&](const TensorVector& in) { return TensorVector{run(in[0])}; }, {x});
 }
 
 // Packed, in two pieces so that a state goes in too, against one sequence after the other.

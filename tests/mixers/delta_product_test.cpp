@@ -1,8 +1,11 @@
+#include "mixers/delta_product.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "mixers/mixer.h"
+#include "ops/delta_product_inner.h"
+#include "ops/node.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 
@@ -193,6 +196,51 @@ TEST(DeltaProductConfig, NamesTheKeyAndLineOfImpossibleValues) {
   EXPECT_TRUE(error_of("name: mambo").starts_with("x.yaml:1: name must be one of delta_product, "))
       << error_of("name: mambo");
   EXPECT_EQ(error_of("heads: 1"), "x.yaml:1: name is needed");
+}
+
+// What the layer asks of the recurrence, overheard on the way to its kernel.
+constexpr auto kOverhear = c10::DispatchKey::TESTING_ONLY_GenericMode;
+std::string overheard;
+ops::ForwardResult overhear(const ops::MaybeTensor& q, const Tensor& k, const Tensor& v,
+                            const Tensor& beta, const ops::MaybeTensor& log_gate,
+                            const ops::MaybeTensor& state, double scale,
+                            const ops::MaybeTensor& cu_seqlens, c10::string_view precision,
+                            bool save) {
+  overheard = std::string(precision);
+  static const auto op = ops::find_op<ops::ForwardFunction>("lrnn::delta_product_forward");
+  const c10::impl::ExcludeDispatchKeyGuard no_more(kOverhear);
+  return op.call(q, k, v, beta, log_gate, state, scale, cu_seqlens, precision, save);
+}
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
+  m.fallback(torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(lrnn, TESTING_ONLY_GenericMode, m) { m.impl("delta_product_forward", overhear); }
+
+std::string asked_for(const std::string& switches, const std::string& kernel = "") {
+  overheard = "nothing";
+  const c10::impl::IncludeDispatchKeyGuard listen(kOverhear);
+  const auto mixer = make(4, Section::from_text("name: delta_product\nheads: 1\n" + switches));
+  mixer->initialise({});
+  State state;
+  mixer->forward({torch::randn({1, 3, 4}), {}}, state,
+                 {.cu_seqlens = {}, .last_only = false, .kernel = kernel});
+  return overheard;
+}
+
+// Only where no step reflects and something is forgotten is fast good enough by itself.
+TEST(DeltaProductLayer, AsksForTheAccuracyItNeeds) {
+  EXPECT_EQ(asked_for(""), "accurate");
+  EXPECT_EQ(asked_for("range: [0, 1]"), "accurate");
+  EXPECT_EQ(asked_for("forget_gate: true"), "accurate");
+  EXPECT_EQ(asked_for("forget_gate: true\nbeta: false\nhouseholders: 2"), "accurate");
+  EXPECT_EQ(asked_for("forget_gate: true\nrange: [0, 1]"), "fast");
+  EXPECT_EQ(asked_for("forget_gate: true\nrange: [0, 1]\nqk_norm: none"), "accurate");
+  for (const std::string said : {"fast", "accurate", "exact"}) {
+    EXPECT_EQ(asked_for("accuracy: " + said), said);
+    EXPECT_EQ(asked_for("forget_gate: true\nrange: [0, 1]\naccuracy: " + said), said);
+    EXPECT_EQ(asked_for("accuracy: exact", said), said);  // lrnn eval --kernel
+  }
+  EXPECT_THROW(asked_for("accuracy: good"), Error);
 }
 
 }  // namespace

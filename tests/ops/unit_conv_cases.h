@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/pointwise.h"
-#include "ops/short_conv.h"
 #include "ops/unit_conv.h"
 #include "tests/close.h"
 
-// unit_conv against the definitions of its two steps, on any device.
+// unit_conv against its definition, on any device.
 namespace lrnn {
 
 struct UnitConvCase {
@@ -52,33 +50,16 @@ inline std::vector<torch::Tensor> run_unit_conv(const UnitConvCase& c, torch::Dt
                weight = draw({D, 1, c.W}).requires_grad_(), x = all.narrow(2, c.wide ? 4 : 0, D),
                state = draw({c.B, D, c.W});
   const double eps = 1e-3;  // large enough to be noticed where it is missing
-  std::vector<Tensor> y;
-  Tensor next;
-  if (definition) {
-    const auto out = ops::short_conv_definition({.x = x,
-                                                 .weight = weight,
-                                                 .bias = {},
-                                                 .state = c.state ? state : Tensor(),
-                                                 .cu_seqlens = {}});
-    next = out.state;
-    Tensor whole = out.y;
-    if (c.units > 0) {
-      const Tensor heads = whole.narrow(2, 0, c.units).unflatten(2, {c.units / c.group, c.group});
-      whole = torch::cat(
-          {ops::l2_norm_definition(heads, eps).flatten(2), whole.narrow(2, c.units, D - c.units)},
-          2);
-    }
-    y = whole.split_with_sizes(c.sizes, 2);
-  } else {
-    const auto out = ops::unit_conv({.x = x,
-                                     .weight = weight,
-                                     .state = c.state ? state : Tensor(),
-                                     .sizes = c.sizes,
-                                     .units = c.units,
-                                     .group = c.group,
-                                     .eps = eps});
-    y = out.y, next = out.state;
-  }
+  const ops::UnitConv in{.x = x,
+                         .weight = weight,
+                         .state = c.state ? state : Tensor(),
+                         .sizes = c.sizes,
+                         .units = c.units,
+                         .group = c.group,
+                         .eps = eps};
+  const auto out = definition ? ops::unit_conv_definition(in) : ops::unit_conv(in);
+  std::vector<Tensor> y = out.y;
+  const Tensor next = out.state;
   Tensor loss = (next * draw({c.B, D, c.W})).sum();
   for (size_t i = 0; i < y.size(); ++i) {
     const Tensor by = draw({c.B, c.T, c.sizes[i]});

@@ -10,11 +10,12 @@ namespace lrnn::kernels::cuda {
 
 enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kOneChunk, kAccurate, kFast };
 
-// `precision` as in ops/delta_product.h: the least that will do.
+// `precision` as in ops/delta_product.h: the least that will do. A gate changes nothing: one of 1
+// forgets as little as none.
 inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
   const Method exact = small_fits(p) ? Method::kSmall : Method::kExact;
   if (p.type != Type::kBFloat16 || precision == "exact") return exact;
-  const bool fast = precision.empty() ? p.log_gate != nullptr : precision == "fast";
+  const bool fast = precision == "fast";
   // A chunk costs the same however few micro-steps it holds.
   const int64_t steps = p.S > 0 ? (p.cu_seqlens ? p.T / p.S : p.T) * p.N : 0;
   // With a warp for every scheduler of the chip nothing is faster for small heads than a warp each,
