@@ -43,7 +43,8 @@ Json to_json(const YAML::Node& node) {
   int64_t whole;
   double real;
   if (node.Tag() != "!" && parse(node, truth)) return truth;  // "!": it was quoted
-  if (node.Tag() != "!" && parse(node, whole)) return whole;
+  const bool fraction = node.Scalar().find_first_of(".eE") != std::string::npos;  // 1.0 stays one
+  if (node.Tag() != "!" && !fraction && parse(node, whole)) return whole;
   if (node.Tag() != "!" && parse(node, real)) return real;
   return node.Scalar();
 }

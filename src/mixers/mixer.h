@@ -85,7 +85,7 @@ struct Entry {
   const char *name, *about;
   MixerPtr (*make)(int64_t width, const Section&);
   YAML::Node (*resolve)(const Section&);  // every key with its value, `name` first
-  std::string (*help)();
+  std::vector<Key> (*keys)();             // of its own, with their defaults
 };
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`

@@ -68,16 +68,9 @@ void check_input(const Tensor& tokens, const Context& context, const State& stat
 }  // namespace
 
 void ModelConfig::check(const Section& at) const {
-  at.require(width >= 1, "width", "must be at least 1, got ", width);
-  at.require(layers >= 1, "layers", "must be at least 1, got ", layers);
-  at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
-  at.child("mlp").require(mlp.hidden >= 0, "hidden", "must be at least 0, got ", mlp.hidden);
-  at.child("init").require(init.gain > 0, "gain", "must be positive, got ", init.gain);
-  at.child("init").require(init.std > 0, "std", "must be positive, got ", init.std);
   at.require(block == "residual" || mlp.name == "none", "block",
              "plain leaves no place for an mlp");
   mixers::resolve(mixer);
-  at.child("hybrid").require(hybrid.every >= 0, "every", "must be at least 0, got ", hybrid.every);
   if (hybrid.every > 0) mixers::resolve(hybrid.mixer);
   if (hybrid.mlp.node().size() > 0) load<MlpConfig>(hybrid.mlp);
 }
@@ -181,6 +174,10 @@ bool Model::decays(const std::string& name) const {
     if (name == "model.embeddings.weight" || (w != nullptr && w->dim() < 2)) return false;
   }
   const auto& blocks = impl_->trunk->blocks();
+const mixers::Mixer& Model::mixer(int64_t block) const {
+  return impl_->trunk->blocks().at(size_t(block))->mixer();
+}
+
   for (size_t i = 0; i < blocks.size(); ++i)
     for (const auto& own : blocks[i]->mixer().undecayed())
       if (name == cat("model.layers.", i, ".attn.", own)) return false;

@@ -262,3 +262,7 @@ TEST(Model, RefusesWhatItCannotBe) {
 
 }  // namespace
 }  // namespace lrnn::model
+  EXPECT_EQ(error_of(cat(kParity, "\nlayers: 1e9")),
+            "x.yaml:2: layers must be at most 10000, got 1000000000");
+  EXPECT_EQ(error_of(cat(kParity, "\nwidth: 2e9")),
+            "x.yaml:2: width must be at most 1000000000, got 2000000000");
