@@ -65,6 +65,15 @@ std::string thousands(int64_t value) {
   return out;
 }
 
+std::string bytes(double count) {
+  for (const char* unit : {"B", "kB", "MB", "GB", "TB"}) {
+    if (count < 999.5)
+      return fmt::format("{:.{}f} {}", count, count < 9.95 && *unit != 'B' ? 1 : 0, unit);
+    count /= 1000;
+  }
+  return fmt::format("{:.0f} PB", count);
+}
+
 std::string duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "–";
   const auto s = std::llround(seconds);

@@ -56,6 +56,8 @@ class Loop : public Mixer {
     const Tensor y = out.empty() ? torch::zeros_like(u) : read(torch::stack(out, 1)).to(narrow(u));
     return padded.back(y, context.last_only);
   }
+  // The states of all steps, stacked, and what a step leaves for backward.
+  int64_t kept_per_token() const override { return 5 * state_size(); }
 
  protected:
   virtual Tensor first(int64_t sequences, const torch::TensorOptions& like) const = 0;

@@ -100,6 +100,8 @@ class Model : public torch::nn::Module {
   Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed = {});
   // The same model with unset weights: to load a checkpoint into, or to count.
   static std::shared_ptr<Model> blank(const ModelConfig& config, int64_t vocabulary);
+  // The same with weights that have shapes but no memory: it can be measured, not run.
+  static std::shared_ptr<Model> shapes(const ModelConfig& config, int64_t vocabulary);
   void initialise(uint64_t seed);
 
   // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary] ([B,1,..]/[1,S,..] when
@@ -108,6 +110,7 @@ class Model : public torch::nn::Module {
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens
+  const mixers::Mixer& mixer(int64_t block) const;
   int64_t parameter_count() const;
   const ModelConfig& config() const { return config_; }
   torch::Device device() const;  // where the weights are
