@@ -4,6 +4,7 @@
 #include "automata/named_table.h"
 #include "automata/text_format.h"
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace lrnn::automata {
 namespace {
@@ -118,7 +119,7 @@ std::string to_json(const Automaton& a) {
 }
 
 Automaton from_file(const std::string& path) {
-  const auto text = read_text(path);
+  const auto text = read_text_file(path, {.hint = "an automaton is JSON or Graphviz text"});
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string::npos && (text[first] == '{' || text[first] == '[');
   return json ? from_json(text, path) : from_graph(text, path);

@@ -1,8 +1,5 @@
 #include "automata/named_table.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "automata/utf8.h"
 #include "base/error.h"
 #include "base/nearest.h"
@@ -87,23 +84,6 @@ Automaton NamedTable::finish() const {
       out.next.push_back(static_cast<int32_t>(found->second));
     }
   out.check();
-  return out;
-}
-
-std::string read_text(const std::string& path) {
-  constexpr size_t kMostBytes = 16 << 20;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error))
-    throw Error(cat("there is no file ", path));
-  // Pipes have no size, so what is read is counted.
-  std::ifstream file(path, std::ios::binary);
-  std::string out;
-  std::vector<char> block(1 << 16);
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-    out.append(block.data(), static_cast<size_t>(file.gcount()));
-    if (out.size() > kMostBytes) throw Error(cat(path, " is larger than 16 MB"));
-  }
-  if (!file.eof()) throw Error(cat(path, " cannot be read"));
   return out;
 }
 

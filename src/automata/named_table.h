@@ -40,7 +40,4 @@ class NamedTable {
   bool marks_ = false;
 };
 
-// The bytes of a file that must be text of at most 16 MB.
-std::string read_text(const std::string& path);
-
 }  // namespace lrnn::automata

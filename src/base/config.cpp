@@ -1,11 +1,10 @@
 #include "base/config.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <fstream>
 
 #include "base/nearest.h"
+#include "base/text_file.h"
+#include "base/yaml_text.h"
 
 namespace lrnn {
 namespace {
@@ -16,55 +15,6 @@ std::string join(const std::vector<std::string>& words, const char* between) {
   return out;
 }
 
-// The shortest text that reads back as the same double: 1e-3 stays 0.001, 0.1 stays 0.1.
-std::string shortest(double value) {
-  if (std::isnan(value)) return ".nan";
-  if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
-  std::string out(text, end);
-  // A double keeps looking like one, so that printing and reading again changes nothing.
-  if (out.find_first_of(".en") == std::string::npos) out += ".0";
-  return out;
-}
-
-template <class T> bool scalar(const YAML::Node& node, T& out) {
-  if (!node.IsScalar()) return false;
-  const std::string& text = node.Scalar();
-  T value;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  out = value;
-  return true;
-}
-
-template <class T> bool list(const YAML::Node& node, std::vector<T>& out) {
-  if (!node.IsSequence()) return false;
-  std::vector<T> values;
-  for (const auto& item : node)
-    if (!parse(item, values.emplace_back())) return false;
-  out = std::move(values);
-  return true;
-}
-
-template <class T> YAML::Node print_list(const std::vector<T>& values) {
-  YAML::Node node(YAML::NodeType::Sequence);
-  node.SetStyle(YAML::EmitterStyle::Flow);
-  for (const auto& value : values) node.push_back(print(value));
-  return node;
-}
-
-YAML::Node read(const std::string& text, const std::string& name) {
-  try {
-    YAML::Node node = YAML::Load(text);
-    if (node.IsNull()) node = YAML::Node(YAML::NodeType::Map);
-    if (!node.IsMap()) throw Error(name + " must be a mapping of keys to values");
-    return node;
-  } catch (const YAML::Exception& e) {
-    throw Error(cat(name, ":", e.mark.line + 1, ": not valid YAML: ", e.msg));
-  }
-}
-
 }  // namespace
 
 // --------------------------------------------------------------------------------------- Section
@@ -72,27 +22,31 @@ YAML::Node read(const std::string& text, const std::string& name) {
 Section Section::from_text(const std::string& text, const std::string& name) {
   Section out;
   out.document_ = std::make_shared<Document>(Document{name, {}});
-  out.node_ = read(text, name);
+  YamlProblem problem;
+  out.node_ = read_yaml(text, problem);
+  if (!problem.what.empty())
+    throw Error(cat(name, ":", problem.line, ": ", problem.what), problem.hint);
+  if (out.node_.IsNull()) out.node_ = YAML::Node(YAML::NodeType::Map);
+  if (!out.node_.IsMap()) throw Error(name + " must be a mapping of keys to values");
   return out;
 }
 
 Section Section::from_file(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Error(cat("cannot read ", file), "the configs are under configs/");
-  return from_text({std::istreambuf_iterator<char>(in), {}}, file);
+  return from_text(read_text_file(file, {.hint = "a config is a YAML file, such as "
+                                                 "configs/tiny.yaml"}),
+                   file);
 }
 
 void Section::set(const std::string& assignment) {
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)
     throw Error(cat("'", assignment, "' is not key=value"), "for example train.steps=100");
-  const std::string key = assignment.substr(0, equals);
-  YAML::Node value;
-  try {
-    value = YAML::Load(assignment.substr(equals + 1));
-  } catch (const YAML::Exception& e) {
-    throw Error(cat("'", assignment, "': the value is not valid YAML: ", e.msg));
-  }
+  const std::string key = assignment.substr(0, equals), text = assignment.substr(equals + 1);
+  YamlProblem problem;
+  YAML::Node value = read_yaml(text, problem);
+  // What YAML does not read as a value may be a text; whoever wants another type says so.
+  if (!problem.what.empty() || (value.IsNull() && text != "~" && text != "null"))
+    value = YAML::Node(text);
   YAML::Node at = node_;
   size_t begin = 0;
   for (size_t dot; (dot = key.find('.', begin)) != std::string::npos; begin = dot + 1) {
@@ -107,7 +61,22 @@ void Section::set(const std::string& assignment) {
     at.reset(next);
   }
   at[key.substr(begin)] = value;
-  document_->overridden.insert(full(key));
+  auto& given = document_->given;
+  std::erase_if(given, [&](const auto& item) { return item.first.starts_with(full(key) + "."); });
+  given[full(key)] = {text, problem.what};
+}
+
+const Section::Given* Section::given(const std::string& key) const {
+  if (!document_) return nullptr;
+  const auto found = document_->given.find(full(key));
+  return found == document_->given.end() ? nullptr : &found->second;
+}
+
+bool Section::read(const std::string& key, std::string& out) const {
+  const Given* const text = given(key);
+  if (!text) return parse(node_[key], out);
+  out = text->text;
+  return true;
 }
 
 bool Section::has(const std::string& key) const {
@@ -122,13 +91,13 @@ Section Section::child(const std::string& key) const {
   out.path_ = full(key);
   out.node_ = YAML::Node(YAML::NodeType::Map);
   if (!has(key)) return out;
-  if (!node_[key].IsMap())
-    fail(key, cat("must be a mapping of keys to values, got '", text(key), "'"));
+  if (!node_[key].IsMap()) wrong_type(key, "a mapping of keys to values");
   out.node_.reset(node_[key]);
   return out;
 }
 
 std::string Section::text(const std::string& key) const {
+  if (const Given* const text = given(key)) return text->text;
   YAML::Emitter out;
   out.SetMapFormat(YAML::Flow);
   out.SetSeqFormat(YAML::Flow);
@@ -141,11 +110,11 @@ void Section::fail(const std::string& key, const std::string& message,
   const std::string name = full(key);
   std::string where;
   if (document_) {
-    // A key below an overridden one came from the command line as well.
-    bool overridden = false;
-    for (const auto& set : document_->overridden)
-      overridden |= name == set || name.rfind(set + ".", 0) == 0;
-    if (overridden) {
+    // A key below a given one came from the command line as well.
+    bool on_command_line = false;
+    for (const auto& [key_given, value] : document_->given)
+      on_command_line |= name == key_given || name.starts_with(key_given + ".");
+    if (on_command_line) {
       where = "on the command line: ";
     } else {
       where = document_->name;
@@ -157,88 +126,64 @@ void Section::fail(const std::string& key, const std::string& message,
   throw Error(cat(where, name, " ", message), hint);
 }
 
+void Section::wrong_type(const std::string& key, const std::string& kind) const {
+  int64_t whole = 0;
+  const YAML::Node value = node_[key];
+  std::string limits, hint;
+  if (kind.ends_with("whole number") && value.IsScalar() &&
+      parse_whole(value.Scalar(), whole) == Whole::kTooLarge)
+    limits = cat(" between ", INT64_MIN, " and ", INT64_MAX);
+  if (kind == lrnn::kind(std::string())) hint = cat("put quotes around it: '", text(key), "'");
+  if (const Given* const from = given(key)) hint = from->problem;
+  fail(key, cat("must be ", kind, limits, ", got '", text(key), "'"), hint);
+}
+
 std::string Section::dump() const {
   YAML::Emitter out;
   out << node_;
   return out.c_str();
 }
 
-// ---------------------------------------------------------------------------------------- values
-
-bool parse(const YAML::Node& node, bool& out) {
-  if (!node.IsScalar() || (node.Scalar() != "true" && node.Scalar() != "false")) return false;
-  out = node.Scalar() == "true";
-  return true;
-}
-
-bool parse(const YAML::Node& node, int64_t& out) { return scalar(node, out); }
-
-bool parse(const YAML::Node& node, double& out) {
-  double value;
-  if (!scalar(node, value) || !std::isfinite(value)) return false;
-  out = value;
-  return true;
-}
-
-bool parse(const YAML::Node& node, std::string& out) {
-  if (!node.IsScalar()) return false;
-  out = node.Scalar();
-  return true;
-}
-
-bool parse(const YAML::Node& node, Range& out) {
-  int64_t one;
-  if (parse(node, one)) {
-    out = {one, one};
-    return true;
-  }
-  std::vector<int64_t> two;
-  if (!parse(node, two) || two.size() != 2) return false;
-  out = {two[0], two[1]};
-  return true;
-}
-
-bool parse(const YAML::Node& node, std::vector<int64_t>& out) { return list(node, out); }
-bool parse(const YAML::Node& node, std::vector<double>& out) { return list(node, out); }
-
-YAML::Node print(bool value) { return YAML::Node(value ? "true" : "false"); }
-YAML::Node print(int64_t value) { return YAML::Node(value); }
-YAML::Node print(double value) { return YAML::Node(shortest(value)); }
-YAML::Node print(const std::string& value) { return YAML::Node(value); }
-YAML::Node print(const Range& value) { return print_list<int64_t>({value.lo, value.hi}); }
-YAML::Node print(const std::vector<int64_t>& value) { return print_list(value); }
-YAML::Node print(const std::vector<double>& value) { return print_list(value); }
-
 // -------------------------------------------------------------------------------------- visitors
 
 namespace detail {
 
-void unknown_key(const Section& at, const std::string& key, const std::vector<std::string>& known) {
-  std::string hint;
-  if (const auto meant = nearest(key, known); !meant.empty())
-    hint = cat("did you mean '", meant, "'? ");
-  hint +=
-      cat("the keys of ", at.path().empty() ? "a config" : at.path(), " are: ", join(known, " "));
-  at.fail(key, "is not a key", hint);
+void check_keys(const Section& at, const std::vector<std::string>& known) {
+  for (const auto& item : at.node()) {
+    if (!item.first.IsScalar()) at.fail(YAML::Dump(item.first), "is not a key");
+    const auto& key = item.first.Scalar();
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    std::string hint;
+    if (const auto meant = nearest(key, known); !meant.empty())
+      hint = cat("did you mean '", meant, "'? ");
+    hint +=
+        cat("the keys of ", at.path().empty() ? "a config" : at.path(), " are: ", join(known, " "));
+    at.fail(key, "is not a key", hint);
+  }
 }
 
-void check_choice(const Section& at, const std::string& key, const std::string& value,
-                  Choices choices) {
-  if (choices.size() == 0) return;
-  std::vector<std::string> words(choices.begin(), choices.end());
-  if (std::find(words.begin(), words.end(), value) != words.end()) return;
-  at.fail(key, cat("must be one of ", join(words, ", "), "; got '", value, "'"));
-}
-
-std::string help_line(const std::string& key, const std::string& value, const std::string& help,
-                      Choices choices) {
-  std::string left = cat("  ", key, value.empty() ? "" : ": ", value);
-  left.resize(std::max<size_t>(left.size() + 2, 32), ' ');
-  std::vector<std::string> words(choices.begin(), choices.end());
-  return cat(left, help, words.empty() ? "" : cat(" (", join(words, " | "), ")"), "\n");
+std::string type_name(const std::string& kind) {
+  if (kind == lrnn::kind(std::string())) return "text";
+  if (kind == lrnn::kind(Range())) return "range";
+  return kind.starts_with("a ") ? kind.substr(2) : kind;
 }
 
 }  // namespace detail
+
+std::string help(const std::vector<Key>& keys) {
+  std::string out;
+  for (const auto& key : keys) {
+    const std::string value = key.standard.IsNull() ? "" : YAML::Dump(key.standard);
+    std::string left = cat("  ", key.name, value.empty() ? "" : ": ", value);
+    left.resize(std::max<size_t>(left.size() + 2, 32), ' ');
+    const auto& words = key.limits.words();
+    const std::string takes = !words.empty()               ? join(words, " | ")
+                              : !key.limits.text().empty() ? cat(key.type, ", ", key.limits.text())
+                                                           : key.type;
+    out += cat(left, key.help, " (", takes, ")\n");
+  }
+  return out;
+}
 
 std::vector<std::string> differences(const YAML::Node& a, const YAML::Node& b,
                                      const std::string& prefix) {

@@ -2,24 +2,24 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdint>
-#include <initializer_list>
+#include <map>
 #include <memory>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/limits.h"
 
 // A config is a plain struct with one list of its fields:
 //
 //   struct Config {
-//     int64_t heads = 4;
+//     int64_t width = 128, heads = 4;
 //     template <class Visit> void fields(Visit&& visit) {
-//       visit("heads", heads, "independent states");
+//       visit("width", width, "of a token");
+//       visit("heads", heads, "independent states", at_least(1));    // limits: base/limits.h
 //     }
-//     void check(const Section& at) const {                    // optional
-//       at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
+//     void check(const Section& at) const {                          // optional: what limits can't
+//       at.require(width % heads == 0, "heads", "must divide the width, got ", heads);
 //     }
 //   };
 //
@@ -27,56 +27,10 @@
 // others. A key that is not in the list is an error, never a shrug.
 namespace lrnn {
 
-// Both ends included. Written [3, 40], or 128 for [128, 128].
-struct Range {
-  int64_t lo = 0, hi = 0;
-  bool operator==(const Range&) const = default;
-};
-
-// One mapping of a YAML document, together with where it stands: for errors that name file, line
-// and key. Copies share the document.
-class Section {
- public:
-  Section() = default;
-
-  static Section from_file(const std::string& file);
-  static Section from_text(const std::string& text, const std::string& name = "config");
-
-  // "train.steps=100": the value is YAML; a missing mapping on the way is created.
-  void set(const std::string& assignment);
-
-  bool has(const std::string& key) const;
-  Section child(const std::string& key) const;  // an absent child is an empty section
-  std::string text(const std::string& key) const;
-
-  // "configs/x.yaml:7: train.steps must be at least 1, got 0"
-  template <class... Parts>
-  void require(bool ok, const std::string& key, const Parts&... message) const {
-    if (!ok) [[unlikely]]
-      fail(key, cat(message...));
-  }
-  [[noreturn]] void fail(const std::string& key, const std::string& message,
-                         const std::string& hint = {}) const;
-
-  const std::string& path() const { return path_; }
-  const YAML::Node& node() const { return node_; }
-  std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
-  std::string dump() const;
-
- private:
-  struct Document {
-    std::string name;
-    std::set<std::string> overridden;  // full keys set on the command line: they have no line
-  };
-  std::shared_ptr<Document> document_;
-  std::string path_;
-  YAML::Node node_;
-};
-
 // ----------------------------------------------------------------------------- one value each way
 
 bool parse(const YAML::Node& node, bool& out);
-bool parse(const YAML::Node& node, int64_t& out);
+bool parse(const YAML::Node& node, int64_t& out);  // 1000, and so 1e3 and 1000.0
 bool parse(const YAML::Node& node, double& out);
 bool parse(const YAML::Node& node, std::string& out);
 bool parse(const YAML::Node& node, Range& out);
@@ -99,9 +53,70 @@ inline const char* kind(const Range&) { return "[low, high] or one whole number"
 inline const char* kind(const std::vector<int64_t>&) { return "a list of whole numbers"; }
 inline const char* kind(const std::vector<double>&) { return "a list of numbers"; }
 
-// ------------------------------------------------------------------------- visitors over the list
+// How a text says a whole number: not at all, or too large for one.
+enum class Whole { kYes, kNo, kTooLarge };
+Whole parse_whole(const std::string& text, int64_t& out);
 
-using Choices = std::initializer_list<const char*>;
+// ------------------------------------------------------------------------------------ a document
+
+// One mapping of a YAML document, together with where it stands: for errors that name file, line
+// and key. Copies share the document.
+class Section {
+ public:
+  Section() = default;
+
+  static Section from_file(const std::string& file);
+  static Section from_text(const std::string& text, const std::string& name = "config");
+
+  // "train.steps=100", from the command line. Where the key is a text, what stands behind the = is
+  // that text, to the letter; everywhere else it is YAML. A missing mapping on the way is created.
+  void set(const std::string& assignment);
+
+  bool has(const std::string& key) const;
+  // Whether there is a value for a field of that type: on the command line an empty text is one.
+  template <class T> bool gives(const std::string& key, const T&) const { return has(key); }
+  bool gives(const std::string& key, const std::string&) const { return has(key) || given(key); }
+  // False, and `out` as it was, where the key's value is not of that type.
+  template <class T> bool read(const std::string& key, T& out) const {
+    return parse(node_[key], out);
+  }
+  bool read(const std::string& key, std::string& out) const;
+  Section child(const std::string& key) const;  // an absent child is an empty section
+  std::string text(const std::string& key) const;
+
+  // "configs/x.yaml:7: train.steps must be at least 1, got 0"
+  template <class... Parts>
+  void require(bool ok, const std::string& key, const Parts&... message) const {
+    if (!ok) [[unlikely]]
+      fail(key, cat(message...));
+  }
+  [[noreturn]] void fail(const std::string& key, const std::string& message,
+                         const std::string& hint = {}) const;
+  // "… must be a whole number, got 'many'"
+  [[noreturn]] void wrong_type(const std::string& key, const std::string& kind) const;
+
+  const std::string& path() const { return path_; }
+  const YAML::Node& node() const { return node_; }
+  std::string full(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+  std::string dump() const;
+
+ private:
+  // A value from the command line: it has no line, and only its reader knows whether it is YAML.
+  struct Given {
+    std::string text, problem;  // why it is not YAML, if it is not
+  };
+  const Given* given(const std::string& key) const;
+
+  struct Document {
+    std::string name;
+    std::map<std::string, Given> given;  // by full key
+  };
+  std::shared_ptr<Document> document_;
+  std::string path_;
+  YAML::Node node_;
+};
+
+// ------------------------------------------------------------------------- visitors over the list
 
 namespace detail {
 
@@ -114,13 +129,9 @@ concept Checked = requires(const T t, const Section& at) {
   t.check(at);
 };
 
-// A key outside `known`: the nearest known one first, then all of them.
-[[noreturn]] void unknown_key(const Section& at, const std::string& key,
-                              const std::vector<std::string>& known);
-void check_choice(const Section& at, const std::string& key, const std::string& value,
-                  Choices choices);
-std::string help_line(const std::string& key, const std::string& value, const std::string& help,
-                      Choices choices);
+// Complains of a key outside `known`: the nearest known one first, then all of them.
+void check_keys(const Section& at, const std::vector<std::string>& known);
+std::string type_name(const std::string& kind);  // "whole number" of "a whole number"
 
 }  // namespace detail
 
@@ -128,26 +139,19 @@ std::string help_line(const std::string& key, const std::string& value, const st
 template <class Config> Config load(const Section& at, std::vector<std::string> also = {}) {
   Config config;
   std::vector<std::string> known = std::move(also);
-  config.fields([&](const char* key, auto& field, const char* /*help*/, Choices choices = {}) {
+  config.fields([&](const char* key, auto& field, const char* /*help*/, const Limits& limits = {}) {
     using Field = std::remove_reference_t<decltype(field)>;
     known.emplace_back(key);
     if constexpr (std::is_same_v<Field, Section>) {
       field = at.child(key);
     } else if constexpr (detail::Struct<Field>) {
       field = load<Field>(at.child(key));
-    } else if (at.has(key)) {
-      if (!parse(at.node()[key], field))
-        at.fail(key, cat("must be ", kind(field), ", got '", at.text(key), "'"));
-      if constexpr (std::is_same_v<Field, std::string>)
-        detail::check_choice(at, key, field, choices);
+    } else if (at.gives(key, field)) {
+      if (!at.read(key, field)) at.wrong_type(key, kind(field));
+      if (const auto problem = limits.problem(field); !problem.empty()) at.fail(key, problem);
     }
   });
-  for (const auto& item : at.node()) {
-    const auto key = item.first.as<std::string>();
-    bool found = false;
-    for (const auto& name : known) found |= name == key;
-    if (!found) detail::unknown_key(at, key, known);
-  }
+  detail::check_keys(at, known);
   if constexpr (detail::Checked<Config>) config.check(at);
   return config;
 }
@@ -155,7 +159,7 @@ template <class Config> Config load(const Section& at, std::vector<std::string> 
 // Every field with its value, in the order of the list.
 template <class Config> YAML::Node save(Config config) {
   YAML::Node node(YAML::NodeType::Map);
-  config.fields([&](const char* key, auto& field, const char* /*help*/, Choices = {}) {
+  config.fields([&](const char* key, auto& field, const char* /*help*/, const Limits& = {}) {
     using Field = std::remove_reference_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, Section>)
       node[key] = YAML::Clone(field.node());
@@ -167,21 +171,33 @@ template <class Config> YAML::Node save(Config config) {
   return node;
 }
 
-// One line per field: key, default, what it means.
-template <class Config> std::string help(const std::string& prefix = {}) {
-  std::string out;
+// One key as people and programs are told of it.
+struct Key {
+  std::string name;     // below its sections: "mlp.hidden"
+  std::string type;     // "whole number"; "section" where somebody else reads what is below
+  YAML::Node standard;  // its value where nobody says another
+  Limits limits;
+  std::string help;
+};
+
+// Every key, in the order of the list.
+template <class Config> std::vector<Key> keys(const std::string& prefix = {}) {
+  std::vector<Key> out;
   Config config;
-  config.fields([&](const char* key, auto& field, const char* text, Choices choices = {}) {
+  config.fields([&](const char* key, auto& field, const char* text, const Limits& limits = {}) {
     using Field = std::remove_reference_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, Section>)
-      out += detail::help_line(prefix + key, "", text, choices);
+      out.push_back({prefix + key, "section", {}, limits, text});
     else if constexpr (detail::Struct<Field>)
-      out += help<Field>(prefix + key + ".");
+      for (auto& below : keys<Field>(prefix + key + ".")) out.push_back(std::move(below));
     else
-      out += detail::help_line(prefix + key, YAML::Dump(print(field)), text, choices);
+      out.push_back({prefix + key, detail::type_name(kind(field)), print(field), limits, text});
   });
   return out;
 }
+
+// One line per key: its name and value, what it means, its type and limits.
+std::string help(const std::vector<Key>& keys);
 
 // The keys on which two resolved configs differ, as "train.steps: 100 -> 200".
 std::vector<std::string> differences(const YAML::Node& a, const YAML::Node& b,

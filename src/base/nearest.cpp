@@ -1,6 +1,7 @@
 #include "base/nearest.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 
 namespace lrnn {
@@ -21,14 +22,26 @@ size_t edits(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+// What people remember of a name: DeltaNet, delta-net and delta_net are the same to them.
+std::string spoken(const std::string& word) {
+  std::string out;
+  for (const char c : word)
+    if (c != '-' && c != '_' && c != ' ')
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  size_t best = word.size() <= 3 ? 2 : 3;
+  const std::string heard = spoken(word);
+  // Those that sound alike are ordered by how they are written.
+  std::pair<size_t, size_t> best{heard.size() <= 3 ? 2 : 3, 0};
   std::string out;
-  for (const auto& candidate : known)
-    if (const size_t distance = edits(word, candidate); distance < best)
-      best = distance, out = candidate;
+  for (const auto& candidate : known) {
+    const std::pair distance{edits(heard, spoken(candidate)), edits(word, candidate)};
+    if (distance < best) best = distance, out = candidate;
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/keys.h"
 #include "cli/output.h"
 #include "mixers/mixer.h"
 
@@ -15,10 +16,13 @@ Action mixers(CLI::App& app) {
   return [json] {
     Json all = Json::array();
     for (const auto& mixer : lrnn::mixers::all())
-      all.push_back({{"name", mixer.name}, {"about", mixer.about}, {"help", mixer.help()}});
+      all.push_back({{"name", mixer.name},
+                     {"about", mixer.about},
+                     {"help", help(mixer.keys())},
+                     {"keys", keys_json(mixer.keys())}});
     if (*json) return print_json({{"mixers", all}}), kDone;
     for (const auto& mixer : lrnn::mixers::all())
-      std::cout << mixer.name << ": " << mixer.about << "\n" << mixer.help() << "\n";
+      std::cout << mixer.name << ": " << mixer.about << "\n" << help(mixer.keys()) << "\n";
     return kDone;
   };
 }

@@ -43,7 +43,8 @@ Json to_json(const YAML::Node& node) {
   int64_t whole;
   double real;
   if (node.Tag() != "!" && parse(node, truth)) return truth;  // "!": it was quoted
-  if (node.Tag() != "!" && parse(node, whole)) return whole;
+  const bool fraction = node.Scalar().find_first_of(".eE") != std::string::npos;  // 1.0 stays one
+  if (node.Tag() != "!" && !fraction && parse(node, whole)) return whole;
   if (node.Tag() != "!" && parse(node, real)) return real;
   return node.Scalar();
 }
@@ -62,6 +63,15 @@ std::string thousands(int64_t value) {
   std::string out = std::to_string(value);
   for (int64_t at = int64_t(out.size()) - 3; at > (value < 0); at -= 3) out.insert(size_t(at), ",");
   return out;
+}
+
+std::string bytes(double count) {
+  for (const char* unit : {"B", "kB", "MB", "GB", "TB"}) {
+    if (count < 999.5)
+      return fmt::format("{:.{}f} {}", count, count < 9.95 && *unit != 'B' ? 1 : 0, unit);
+    count /= 1000;
+  }
+  return fmt::format("{:.0f} PB", count);
 }
 
 std::string duration(double seconds) {

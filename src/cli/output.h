@@ -24,6 +24,7 @@ void write_file(const std::string& path, const std::string& text);
 
 std::string decimals(double value, int count);  // "0.993"; "–" when it is not finite
 std::string thousands(int64_t value);           // "529,856"
+std::string bytes(double count);                // "1.2 GB", "640 MB"
 std::string duration(double seconds);           // "8 s", "3 min 20 s", "2 h 5 min"
 
 }  // namespace lrnn::cli

@@ -5,6 +5,8 @@
 
 #include "cli/command.h"
 #include "cli/configs_folder.h"
+#include "cli/keys.h"
+#include "cli/memory_check.h"
 #include "cli/output.h"
 #include "experiments/run.h"
 #include "figures/table.h"
@@ -15,7 +17,7 @@ namespace {
 struct ShowArguments {
   std::string config;
   std::vector<std::string> overrides;
-  bool json = false;
+  bool json = false, markdown = false;
 };
 
 std::string shape(const torch::Tensor& tensor) {
@@ -31,10 +33,15 @@ std::vector<std::string> block_mixers(const model::ModelConfig& c) {
   return out;
 }
 
+// Nothing is computed, so nothing is allocated: the sizes of any model can be looked at.
 int show_config(const ShowArguments& a) {
+  if (a.markdown) throw Error("--markdown belongs to --keys", "`lrnn show --keys --markdown`");
+  if (a.config.empty())
+    throw Error("no config was given", "`lrnn show configs/tiny.yaml`, or --keys for all keys");
   const auto config = experiments::read_config(find_config(a.config), a.overrides);
   const auto task = lrnn::tasks::make(config.task);
-  const auto model = experiments::build(config, *task);
+  const auto model = model::Model::shapes(config.model, task->vocabulary());
+  const auto memory = training::estimate_memory(*model, *task, config.train);
   const auto resolved = experiments::resolve(config);
 
   int64_t total = 0;
@@ -58,6 +65,7 @@ int show_config(const ShowArguments& a) {
                 {"mixers", block_mixers(config.model)},
                 {"state_floats", model->state_size()},
                 {"state_floats_per_token", model->state_size(1) - model->state_size()},
+                {"memory", to_json(memory)},
                 {"tensors", tensors}});
     return kDone;
   }
@@ -70,6 +78,7 @@ int show_config(const ShowArguments& a) {
       "{} blocks of width {}; {} parameters; a state of {} floats per sequence{}; {} token ids\n",
       config.model.layers, config.model.width, thousands(total), thousands(model->state_size()),
       per_token > 0 ? " and " + thousands(per_token) + " per token" : "", task->vocabulary());
+  std::cout << "training takes " << memory_text(memory) << "\n";
   return kDone;
 }
 
@@ -77,11 +86,19 @@ int show_config(const ShowArguments& a) {
 
 Action show(CLI::App& app) {
   auto a = std::make_shared<ShowArguments>();
-  app.add_option("CONFIG", a->config, "a file of configs/, or your own")->required();
+  app.add_option("CONFIG", a->config, "a file of configs/, or your own");
   app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
+  const auto keys = add_keys(app);
+  app.add_flag("--markdown", a->markdown, "with --keys: all of them as docs/reference.md");
   app.add_flag("--json", a->json, "one JSON object");
-  app.footer("Example:\n  lrnn show configs/chomsky/parity_delta_net_2.yaml model.layers=3");
-  return [a] { return show_config(*a); };
+  app.footer(
+      "Example:\n"
+      "  lrnn show configs/chomsky/parity_delta_net_2.yaml model.layers=3\n"
+      "  lrnn show configs/tiny.yaml --keys\n"
+      "A text behind the = is taken to the letter (task.regex='!(ab)*'); all else is YAML.");
+  return [a, keys] {
+    return *keys ? show_keys({a->config, a->overrides, a->json, a->markdown}) : show_config(*a);
+  };
 }
 
 }  // namespace lrnn::cli

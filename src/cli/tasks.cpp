@@ -1,6 +1,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/keys.h"
 #include "cli/output.h"
 #include "cli/tasks_export.h"
 #include "tasks/task.h"
@@ -19,8 +20,11 @@ struct TasksArguments {
 int list(bool json) {
   Json all = Json::array();
   for (const auto& task : lrnn::tasks::all()) {
-    all.push_back({{"name", task.name}, {"about", task.about}, {"help", task.help()}});
-    if (!json) std::cout << task.name << ": " << task.about << "\n" << task.help() << "\n";
+    all.push_back({{"name", task.name},
+                   {"about", task.about},
+                   {"help", help(task.keys())},
+                   {"keys", keys_json(task.keys())}});
+    if (!json) std::cout << task.name << ": " << task.about << "\n" << help(task.keys()) << "\n";
   }
   if (json) print_json({{"tasks", all}});
   return kDone;

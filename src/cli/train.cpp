@@ -7,6 +7,8 @@
 #include "cli/configs_folder.h"
 #include "cli/device.h"
 #include "cli/interrupt.h"
+#include "cli/keys.h"
+#include "cli/memory_check.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "experiments/result.h"
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 struct TrainArguments {
   std::string config, out, from;
   std::vector<std::string> overrides;
-  bool resume = false, quiet = false, json = false;
+  bool resume = false, quiet = false, json = false, force = false;
 };
 
 std::string default_folder(const TrainArguments& a, int64_t seed) {
@@ -82,6 +84,7 @@ TrainArguments settle(TrainArguments a) {
 int run_training(const TrainArguments& given, const std::string& device) {
   const auto a = settle(given);
   const auto config = experiments::read_config(find_config(a.config), a.overrides);
+  require_memory(config, device, a.force);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
   ProgressBar bar(a.quiet);
   watch_interrupts();
@@ -123,14 +126,17 @@ Action train(CLI::App& app) {
       ->type_name("RUN");
   app.add_flag("--resume", a->resume, "go on where the run in that folder stopped");
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
+  app.add_flag("--force", a->force, "begin although the memory will hardly do");
   app.add_flag("--json", a->json, "the result as one JSON object");
+  const auto keys = add_keys(app);
   const auto device = add_device(app);
   app.footer(
       "Example:\n"
       "  lrnn train configs/chomsky/parity_delta_net_2.yaml train.steps=100 seed=7 --out runs/x\n"
       "  lrnn train --from runs/s5-compiled train.steps=100 --out runs/s5-tuned\n"
       "Ctrl-C saves and stops; --resume goes on, to the same bits as an undisturbed run.");
-  return [a, device] {
+  return [a, device, keys] {
+    if (*keys) return show_keys({a->config, a->overrides, a->json});
     require_device(*device);
     return run_training(*a, *device);
   };

@@ -6,7 +6,6 @@ RunConfig read_config(const std::string& file, const std::vector<std::string>& o
   auto section = Section::from_file(file);
   for (const auto& assignment : overrides) section.set(assignment);
   auto config = load<RunConfig>(section);
-  section.require(config.seed >= 0, "seed", "must be at least 0, got ", config.seed);
   resolve(config);  // reads the mixer's and the task's own keys: their mistakes show here
   return config;
 }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/atomic_file.h"
+#include "base/free_memory.h"
 #include "experiments/outcome.h"
 #include "experiments/process.h"
 #include "experiments/training_thread.h"
@@ -145,13 +146,8 @@ void wait_a_moment() { ::poll(nullptr, 0, kLookEveryMs); }
 }  // namespace
 
 int64_t jobs_that_fit() {
-  double available = 1e18;
-  std::ifstream in("/proc/meminfo");
-  for (std::string word; in >> word;)
-    if (double kilobytes = 0; word == "MemAvailable:" && in >> kilobytes)
-      available = kilobytes * 1024;
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
-  return std::clamp<int64_t>(int64_t(available / kMemoryPerRun), 1, cores);
+  return std::clamp<int64_t>(int64_t(double(free_memory()) / kMemoryPerRun), 1, cores);
 }
 
 std::vector<RunProgress> reproduce(const std::vector<PlannedRun>& runs,

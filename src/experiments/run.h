@@ -19,7 +19,7 @@ struct RunConfig {
   training::TrainConfig train;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("seed", seed, "of the initial weights and of the data");
+    visit("seed", seed, "of the initial weights and of the data", at_least(0));
     visit("task", task, "{name, train: {length}, eval: {length, samples}, …}: see `lrnn tasks`");
     visit("model", model, "the network");
     visit("train", train, "how it is trained");

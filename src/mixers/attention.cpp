@@ -18,17 +18,13 @@ struct AttentionConfig {
   double rotary_base = 10000;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "of attention");
-    visit("head_dim", head_dim, "size of a head; 0: the width divided by the heads");
+    visit("heads", heads, "of attention", at_least(1));
+    visit("head_dim", head_dim, "size of a head; 0: the width divided by the heads", at_least(0));
     visit("positions", positions, "how a token knows its place", {"rotary", "learned", "none"});
-    visit("rotary_base", rotary_base, "the longest wavelength of rotary positions, over 2 pi");
-    visit("context", context, "how many learned positions there are; more tokens are an error");
-  }
-  void check(const Section& at) const {
-    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-    at.require(head_dim >= 0, "head_dim", "must be at least 0, got ", head_dim);
-    at.require(rotary_base > 1, "rotary_base", "must be above 1, got ", rotary_base);
-    at.require(context >= 1, "context", "must be at least 1, got ", context);
+    visit("rotary_base", rotary_base, "the longest wavelength of rotary positions, over 2 pi",
+          above(1));
+    visit("context", context, "how many learned positions there are; more tokens are an error",
+          at_least(1));
   }
 };
 
@@ -175,6 +171,6 @@ YAML::Node resolve_attention(const Section& at) {
   return save(load<AttentionConfig>(at, {"name"}));
 }
 
-std::string help_attention() { return help<AttentionConfig>(); }
+std::vector<Key> keys_attention() { return keys<AttentionConfig>(); }
 
 }  // namespace lrnn::mixers

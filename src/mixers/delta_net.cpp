@@ -20,6 +20,6 @@ MixerPtr make_delta_net(int64_t width, const Section& at) {
 
 YAML::Node resolve_delta_net(const Section& at) { return save(load<DeltaNetConfig>(at, {"name"})); }
 
-std::string help_delta_net() { return help<DeltaNetConfig>(); }
+std::vector<Key> keys_delta_net() { return keys<DeltaNetConfig>(); }
 
 }  // namespace lrnn::mixers

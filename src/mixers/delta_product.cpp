@@ -370,6 +370,6 @@ YAML::Node resolve_delta_product(const Section& at) {
   return save(load<DeltaProductConfig>(at, {"name"}));
 }
 
-std::string help_delta_product() { return help<DeltaProductConfig>(); }
+std::vector<Key> keys_delta_product() { return keys<DeltaProductConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -18,27 +18,19 @@ struct GlaConfig {
   bool output_gate = true;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "independent states");
-    visit("key_dim", key_dim, "key size per head; rows of a state, each with a gate of its own");
-    visit("value_dim", value_dim, "value size per head; columns of a state");
-    visit("range", range, "of the eigenvalues: [0, 1] as published, or [-1, 1] with 2 gate - 1");
-    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none");
-    visit("gate_rank", gate_rank, "rank of the gate's projection");
+    visit("heads", heads, "independent states", at_least(1));
+    visit("key_dim", key_dim, "key size per head; rows of a state, each with a gate of its own",
+          at_least(1));
+    visit("value_dim", value_dim, "value size per head; columns of a state", at_least(1));
+    visit("range", range, "of the eigenvalues: [0, 1] as published, or [-1, 1] with 2 gate - 1",
+          {Range{0, 1}, Range{-1, 1}});
+    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none",
+          at_least(0));
+    visit("gate_rank", gate_rank, "rank of the gate's projection", at_least(1));
     visit("gate_normaliser", gate_normaliser,
-          "the gate is a sigmoid to the power of one over this; 1 moves fastest");
+          "the gate is a sigmoid to the power of one over this; 1 moves fastest", positive());
     visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
-    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
-  }
-  void check(const Section& at) const {
-    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-    at.require(key_dim >= 1, "key_dim", "must be at least 1, got ", key_dim);
-    at.require(value_dim >= 1, "value_dim", "must be at least 1, got ", value_dim);
-    at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
-               "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
-    at.require(conv >= 0, "conv", "must be at least 0, got ", conv);
-    at.require(gate_rank >= 1, "gate_rank", "must be at least 1, got ", gate_rank);
-    at.require(gate_normaliser > 0, "gate_normaliser", "must be positive, got ", gate_normaliser);
-    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
   }
 };
 
@@ -167,6 +159,6 @@ MixerPtr make_gla(int64_t width, const Section& at) {
 
 YAML::Node resolve_gla(const Section& at) { return save(load<GlaConfig>(at, {"name"})); }
 
-std::string help_gla() { return help<GlaConfig>(); }
+std::vector<Key> keys_gla() { return keys<GlaConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -15,19 +15,14 @@ struct MambaConfig {
   Range range = {-1, 1};
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("expand", expand, "channels per unit of width");
-    visit("state_dim", state_dim, "numbers of state per channel");
-    visit("dt_rank", dt_rank, "rank of the step size's projection; 0: a sixteenth of the width");
-    visit("range", range, "of the eigenvalues: [0, 1], or [-1, 1] which can count modulo two");
-    visit("conv", conv, "kernel of the short convolution; 1 looks at the current token only");
-  }
-  void check(const Section& at) const {
-    at.require(expand >= 1, "expand", "must be at least 1, got ", expand);
-    at.require(state_dim >= 1, "state_dim", "must be at least 1, got ", state_dim);
-    at.require(dt_rank >= 0, "dt_rank", "must be at least 1, or 0 for width / 16; got ", dt_rank);
-    at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
-               "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
-    at.require(conv >= 1, "conv", "must be at least 1, got ", conv);
+    visit("expand", expand, "channels per unit of width", at_least(1));
+    visit("state_dim", state_dim, "numbers of state per channel", at_least(1));
+    visit("dt_rank", dt_rank, "rank of the step size's projection; 0: a sixteenth of the width",
+          at_least_or_0(1, "width / 16"));
+    visit("range", range, "of the eigenvalues: [0, 1], or [-1, 1] which can count modulo two",
+          {Range{0, 1}, Range{-1, 1}});
+    visit("conv", conv, "kernel of the short convolution; 1 looks at the current token only",
+          at_least(1));
   }
 };
 
@@ -149,6 +144,6 @@ MixerPtr make_mamba(int64_t width, const Section& at) {
 
 YAML::Node resolve_mamba(const Section& at) { return save(load<MambaConfig>(at, {"name"})); }
 
-std::string help_mamba() { return help<MambaConfig>(); }
+std::vector<Key> keys_mamba() { return keys<MambaConfig>(); }
 
 }  // namespace lrnn::mixers

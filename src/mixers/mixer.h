@@ -91,6 +91,8 @@ class Mixer : public torch::nn::Module {
   // dimension 1, the newest last, with zeros before the first where others are longer.
   virtual int64_t state_size() const = 0;
   virtual bool state_grows() const { return false; }
+  // Floats that training keeps per token beside what the mixer's matrices give out; roughly.
+  virtual int64_t kept_per_token() const { return 0; }
   // Whether x is read by matrix products alone, which under autocast round it anyway.
   virtual bool reads_products() const { return false; }
 };
@@ -100,7 +102,7 @@ struct Entry {
   const char *name, *about;
   MixerPtr (*make)(int64_t width, const Section&);
   YAML::Node (*resolve)(const Section&);  // every key with its value, `name` first
-  std::string (*help)();
+  std::vector<Key> (*keys)();             // of its own, with their defaults
 };
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`

@@ -13,18 +13,11 @@ struct MlstmConfig {
   double expand = 2, norm_eps = 1e-5;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "independent states");
-    visit("expand", expand, "inner width, in widths; rounded up to a multiple of 64");
-    visit("conv", conv, "kernel of the short convolution that feeds q and k");
-    visit("block", block, "size of the blocks of the projections to q, k and v");
-    visit("norm_eps", norm_eps, "inside the square root of the output's LayerNorm");
-  }
-  void check(const Section& at) const {
-    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-    at.require(expand > 0, "expand", "must be positive, got ", expand);
-    at.require(conv >= 1, "conv", "must be at least 1, got ", conv);
-    at.require(block >= 1, "block", "must be at least 1, got ", block);
-    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+    visit("heads", heads, "independent states", at_least(1));
+    visit("expand", expand, "inner width, in widths; rounded up to a multiple of 64", positive());
+    visit("conv", conv, "kernel of the short convolution that feeds q and k", at_least(1));
+    visit("block", block, "size of the blocks of the projections to q, k and v", at_least(1));
+    visit("norm_eps", norm_eps, "inside the square root of the output's LayerNorm", positive());
   }
   int64_t inner(int64_t width) const {
     return static_cast<int64_t>(std::ceil(expand * double(width) / 64)) * 64;
@@ -154,6 +147,6 @@ MixerPtr make_mlstm(int64_t width, const Section& at) {
 
 YAML::Node resolve_mlstm(const Section& at) { return save(load<MlstmConfig>(at, {"name"})); }
 
-std::string help_mlstm() { return help<MlstmConfig>(); }
+std::vector<Key> keys_mlstm() { return keys<MlstmConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -1,13 +1,14 @@
+#include "base/nearest.h"
 #include "mixers/mixer.h"
 
-// A mixer is one file, which defines make_NAME, resolve_NAME and help_NAME, and one line in
+// A mixer is one file, which defines make_NAME, resolve_NAME and keys_NAME, and one line in
 // list.inc.
 namespace lrnn::mixers {
 
 #define MIXER(name, about)                       \
   MixerPtr make_##name(int64_t, const Section&); \
   YAML::Node resolve_##name(const Section&);     \
-  std::string help_##name();
+  std::vector<Key> keys_##name();
 #include "mixers/list.inc"
 #undef MIXER
 
@@ -26,7 +27,7 @@ const std::vector<Entry>& all() {
   static const std::vector<Entry> entries = {
 #define MIXER(name, about)                                                                        \
   {#name, about, make_##name, [](const Section& at) { return named(#name, resolve_##name(at)); }, \
-   help_##name},
+   keys_##name},
 #include "mixers/list.inc"
 #undef MIXER
   };
@@ -34,14 +35,19 @@ const std::vector<Entry>& all() {
 }
 
 const Entry& find(const Section& at) {
-  std::string names;
-  for (const auto& entry : all()) names += cat(names.empty() ? "" : ", ", entry.name);
-  std::string name;
-  if (!at.has("name") || !parse(at.node()["name"], name))
-    at.fail("name", "is needed", cat("one of: ", names));
+  std::string list, name;
+  std::vector<std::string> names;
+  for (const auto& entry : all()) {
+    list += cat(list.empty() ? "" : ", ", entry.name);
+    names.emplace_back(entry.name);
+  }
+  if (!at.has("name") || !at.read("name", name))
+    at.fail("name", "is needed", cat("one of: ", list));
   for (const auto& entry : all())
     if (name == entry.name) return entry;
-  at.fail("name", cat("must be one of ", names, "; got '", name, "'"));
+  const auto meant = nearest(name, names);
+  at.fail("name", cat("must be one of ", list, "; got '", name, "'"),
+          meant.empty() ? "" : cat("did you mean '", meant, "'?"));
 }
 
 MixerPtr make(int64_t width, const Section& at) { return find(at).make(width, at); }

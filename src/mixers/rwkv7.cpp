@@ -20,23 +20,15 @@ struct Rwkv7Config {
   double norm_eps = 1e-5;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "independent states");
-    visit("head_dim", head_dim, "rows and columns of a state");
-    visit("range", range, "of a, the rank-one step: [0, 1] as published, or [0, 2] which reflects");
-    visit("decay_rank", decay_rank, "rank of the decay's projection");
-    visit("rate_rank", rate_rank, "rank of the projection of a");
-    visit("gate_rank", gate_rank, "rank of the output gate's projection");
-    visit("norm_eps", norm_eps, "times head_dim, inside the square root of the output's GroupNorm");
-  }
-  void check(const Section& at) const {
-    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-    at.require(head_dim >= 1, "head_dim", "must be at least 1, got ", head_dim);
-    at.require(range == Range{0, 1} || range == Range{0, 2}, "range",
-               "must be [0, 1] or [0, 2], got [", range.lo, ", ", range.hi, "]");
-    at.require(decay_rank >= 1, "decay_rank", "must be at least 1, got ", decay_rank);
-    at.require(rate_rank >= 1, "rate_rank", "must be at least 1, got ", rate_rank);
-    at.require(gate_rank >= 1, "gate_rank", "must be at least 1, got ", gate_rank);
-    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+    visit("heads", heads, "independent states", at_least(1));
+    visit("head_dim", head_dim, "rows and columns of a state", at_least(1));
+    visit("range", range, "of a, the rank-one step: [0, 1] as published, or [0, 2] which reflects",
+          {Range{0, 1}, Range{0, 2}});
+    visit("decay_rank", decay_rank, "rank of the decay's projection", at_least(1));
+    visit("rate_rank", rate_rank, "rank of the projection of a", at_least(1));
+    visit("gate_rank", gate_rank, "rank of the output gate's projection", at_least(1));
+    visit("norm_eps", norm_eps, "times head_dim, inside the square root of the output's GroupNorm",
+          positive());
   }
 };
 
@@ -245,6 +237,6 @@ MixerPtr make_rwkv7(int64_t width, const Section& at) {
 
 YAML::Node resolve_rwkv7(const Section& at) { return save(load<Rwkv7Config>(at, {"name"})); }
 
-std::string help_rwkv7() { return help<Rwkv7Config>(); }
+std::vector<Key> keys_rwkv7() { return keys<Rwkv7Config>(); }
 
 }  // namespace lrnn::mixers

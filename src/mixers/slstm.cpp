@@ -16,16 +16,12 @@ struct SlstmConfig {
   double norm_eps = 1e-5;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "blocks of the recurrence; they divide the width");
-    visit("conv", conv, "kernel of the short convolution before the gates i and f; 0: none");
+    visit("heads", heads, "blocks of the recurrence; they divide the width", at_least(1));
+    visit("conv", conv, "kernel of the short convolution before the gates i and f; 0: none",
+          at_least(0));
     visit("bias", bias, "initial biases: of f between 5 and -7 and 0; or all uniform as torch's",
           {"powerlaw", "standard"});
-    visit("norm_eps", norm_eps, "inside the square root of the output's LayerNorm");
-  }
-  void check(const Section& at) const {
-    at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-    at.require(conv >= 0, "conv", "must be at least 0, got ", conv);
-    at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
+    visit("norm_eps", norm_eps, "inside the square root of the output's LayerNorm", positive());
   }
 };
 
@@ -150,6 +146,6 @@ MixerPtr make_slstm(int64_t width, const Section& at) {
 
 YAML::Node resolve_slstm(const Section& at) { return save(load<SlstmConfig>(at, {"name"})); }
 
-std::string help_slstm() { return help<SlstmConfig>(); }
+std::vector<Key> keys_slstm() { return keys<SlstmConfig>(); }
 
 }  // namespace lrnn::mixers

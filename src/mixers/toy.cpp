@@ -56,6 +56,8 @@ class Loop : public Mixer {
     const Tensor y = out.empty() ? torch::zeros_like(u) : read(torch::stack(out, 1)).to(narrow(u));
     return padded.back(y, context.last_only);
   }
+  // The states of all steps, stacked, and what a step leaves for backward.
+  int64_t kept_per_token() const override { return 5 * state_size(); }
 
  protected:
   virtual Tensor first(int64_t sequences, const torch::TensorOptions& like) const = 0;
@@ -83,11 +85,8 @@ class Loop : public Mixer {
 struct DiagonalConfig {
   Range range = {-1, 1};
   template <class Visit> void fields(Visit&& visit) {
-    visit("range", range, "of the eigenvalues: [0, 1] through a sigmoid, [-1, 1] through a tanh");
-  }
-  void check(const Section& at) const {
-    at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
-               "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
+    visit("range", range, "of the eigenvalues: [0, 1] through a sigmoid, [-1, 1] through a tanh",
+          {Range{0, 1}, Range{-1, 1}});
   }
 };
 
@@ -169,10 +168,7 @@ class FullMatrix final : public Loop {
 struct MatrixProductConfig {
   int64_t size = 32;
   template <class Visit> void fields(Visit&& visit) {
-    visit("size", size, "of the square matrices that tokens stand for");
-  }
-  void check(const Section& at) const {
-    at.require(size >= 1, "size", "must be at least 1, got ", size);
+    visit("size", size, "of the square matrices that tokens stand for", at_least(1));
   }
 };
 
@@ -223,7 +219,7 @@ MixerPtr make_diagonal(int64_t width, const Section& at) {
   return std::make_shared<Diagonal>(width, load<DiagonalConfig>(at, {"name"}));
 }
 YAML::Node resolve_diagonal(const Section& at) { return save(load<DiagonalConfig>(at, {"name"})); }
-std::string help_diagonal() { return help<DiagonalConfig>(); }
+std::vector<Key> keys_diagonal() { return keys<DiagonalConfig>(); }
 
 MixerPtr make_full_matrix(int64_t width, const Section& at) {
   load<FullMatrixConfig>(at, {"name"});
@@ -232,7 +228,7 @@ MixerPtr make_full_matrix(int64_t width, const Section& at) {
 YAML::Node resolve_full_matrix(const Section& at) {
   return save(load<FullMatrixConfig>(at, {"name"}));
 }
-std::string help_full_matrix() { return help<FullMatrixConfig>(); }
+std::vector<Key> keys_full_matrix() { return keys<FullMatrixConfig>(); }
 
 MixerPtr make_matrix_product(int64_t width, const Section& at) {
   return std::make_shared<MatrixProduct>(width, load<MatrixProductConfig>(at, {"name"}));
@@ -240,6 +236,6 @@ MixerPtr make_matrix_product(int64_t width, const Section& at) {
 YAML::Node resolve_matrix_product(const Section& at) {
   return save(load<MatrixProductConfig>(at, {"name"}));
 }
-std::string help_matrix_product() { return help<MatrixProductConfig>(); }
+std::vector<Key> keys_matrix_product() { return keys<MatrixProductConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -1,10 +1,12 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/random.h"
 #include "mixers/initial.h"
 #include "model/block.h"
+#include "ops/no_memory.h"
 
 namespace lrnn::model {
 
@@ -68,16 +70,9 @@ void check_input(const Tensor& tokens, const Context& context, const State& stat
 }  // namespace
 
 void ModelConfig::check(const Section& at) const {
-  at.require(width >= 1, "width", "must be at least 1, got ", width);
-  at.require(layers >= 1, "layers", "must be at least 1, got ", layers);
-  at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
-  at.child("mlp").require(mlp.hidden >= 0, "hidden", "must be at least 0, got ", mlp.hidden);
-  at.child("init").require(init.gain > 0, "gain", "must be positive, got ", init.gain);
-  at.child("init").require(init.std > 0, "std", "must be positive, got ", init.std);
   at.require(block == "residual" || mlp.name == "none", "block",
              "plain leaves no place for an mlp");
   mixers::resolve(mixer);
-  at.child("hybrid").require(hybrid.every >= 0, "every", "must be at least 0, got ", hybrid.every);
   if (hybrid.every > 0) mixers::resolve(hybrid.mixer);
   if (hybrid.mlp.node().size() > 0) load<MlpConfig>(hybrid.mlp);
 }
@@ -89,6 +84,7 @@ MlpConfig ModelConfig::mlp_of(int64_t i) const {
 struct Model::Impl {
   std::shared_ptr<Trunk> trunk;
   std::shared_ptr<mixers::Linear> head;  // null: the embedding is the head
+  std::set<std::string> vectors;         // the names of tensors of one dimension
 };
 
 Model::Model(Blank, const ModelConfig& config, int64_t vocabulary)
@@ -99,6 +95,8 @@ Model::Model(Blank, const ModelConfig& config, int64_t vocabulary)
     impl_->head =
         register_module("lm_head", std::make_shared<mixers::Linear>(config.width, vocabulary));
   if (config.dtype == "float64") to(torch::kFloat64);
+  for (const auto& item : named_parameters())
+    if (item.value().dim() < 2) impl_->vectors.insert(item.key());
 }
 
 Model::Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed)
@@ -110,6 +108,16 @@ Model::Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64
 
 std::shared_ptr<Model> Model::blank(const ModelConfig& config, int64_t vocabulary) {
   return std::shared_ptr<Model>(new Model(Blank{}, config, vocabulary));
+}
+
+std::shared_ptr<Model> Model::shapes(const ModelConfig& config, int64_t vocabulary) {
+  try {
+    const ops::NoMemory shapes_only;
+    return blank(config, vocabulary);
+  } catch (const c10::Error&) {  // more numbers than can be counted
+    throw Error("no machine has the memory for such a model",
+                cat("model.width is ", config.width, "; are the mixer's own sizes right?"));
+  }
 }
 
 // Everything but the mixers, which know best themselves.
@@ -166,6 +174,10 @@ int64_t Model::state_size(int64_t tokens) const {
   return size;
 }
 
+const mixers::Mixer& Model::mixer(int64_t block) const {
+  return impl_->trunk->blocks().at(size_t(block))->mixer();
+}
+
 int64_t Model::parameter_count() const {
   int64_t count = 0;
   for (const auto& parameter : parameters()) count += parameter.numel();
@@ -175,16 +187,15 @@ int64_t Model::parameter_count() const {
 torch::Device Model::device() const { return impl_->trunk->embedding().device(); }
 
 bool Model::decays(const std::string& name) const {
-  if (config_.decay == "matrices") {
-    const auto parameters = named_parameters();
-    const Tensor* const w = parameters.find(name);
-    if (name == "model.embeddings.weight" || (w != nullptr && w->dim() < 2)) return false;
-  }
-  const auto& blocks = impl_->trunk->blocks();
-  for (size_t i = 0; i < blocks.size(); ++i)
-    for (const auto& own : blocks[i]->mixer().undecayed())
-      if (name == cat("model.layers.", i, ".attn.", own)) return false;
-  return true;
+  if (config_.decay == "matrices" &&
+      (name == "model.embeddings.weight" || impl_->vectors.contains(name)))
+    return false;
+  const std::string prefix = "model.layers.", middle = ".attn.";
+  const size_t at = name.find(middle);
+  if (!name.starts_with(prefix) || at == std::string::npos) return true;
+  const auto block = size_t(std::stoull(name.substr(prefix.size())));
+  const auto own = impl_->trunk->blocks().at(block)->mixer().undecayed();
+  return std::find(own.begin(), own.end(), name.substr(at + middle.size())) == own.end();
 }
 
 }  // namespace lrnn::model

@@ -15,7 +15,8 @@ struct MlpConfig {
   template <class Visit> void fields(Visit&& visit) {
     visit("name", name, "what follows the mixer in each block", {"swiglu", "geglu", "none"});
     visit("hidden", hidden,
-          "hidden units; 0: of swiglu 4·2/3 of the width, rounded up to 256; of geglu 1.3, to 64");
+          "hidden units; 0: of swiglu 4·2/3 of the width, rounded up to 256; of geglu 1.3, to 64",
+          at_least(0));
   }
 };
 
@@ -28,8 +29,9 @@ struct InitConfig {
           "chomsky, deltaproduct: the experiments' own; fla: today's library; mamba: embedding "
           "N(0, 1), the rest uniform by fan-in; xlstm: normal, by the width",
           {"chomsky", "deltaproduct", "fla", "mamba", "xlstm"});
-    visit("gain", gain, "Xavier gain of the mixer's projections");
-    visit("std", std, "deviation of embedding, head and MLP, except with mamba and xlstm");
+    visit("gain", gain, "Xavier gain of the mixer's projections", positive());
+    visit("std", std, "deviation of embedding, head and MLP, except with mamba and xlstm",
+          positive());
   }
 };
 
@@ -39,7 +41,8 @@ struct HybridConfig {
   Section mixer, mlp;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("every", every, "blocks every, 2 every, … of 1, 2, … have this mixer; 0: none");
+    visit("every", every, "blocks every, 2 every, … of 1, 2, … have this mixer; 0: none",
+          at_least(0));
     visit("mixer", mixer, "{name, …}: see `lrnn mixers`");
     visit("mlp", mlp, "what follows it; absent: as in the other blocks");
   }
@@ -57,8 +60,8 @@ struct ModelConfig {
   std::string dtype = "float32";
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("width", width, "size of the residual stream");
-    visit("layers", layers, "blocks");
+    visit("width", width, "size of the residual stream", at_least(1).at_most(1e9));
+    visit("layers", layers, "blocks", at_least(1).at_most(10000));
     visit("mixer", mixer, "{name, …}: see `lrnn mixers`");
     visit("hybrid", hybrid, "blocks with another mixer");
     visit("mlp", mlp, "what follows the mixer in each block");
@@ -67,7 +70,7 @@ struct ModelConfig {
     visit("init", init, "initial weights");
     visit("norm", norm, "of each block and before the head: RMSNorm, or xLSTM's LayerNorm",
           {"rms", "layer", "none"});
-    visit("norm_eps", norm_eps, "inside the square root of every norm");
+    visit("norm_eps", norm_eps, "inside the square root of every norm", positive());
     visit("decay", decay,
           "what weight decay acts on: all but a mixer's exceptions; or, as in xLSTM, only tensors "
           "of two or more dimensions and not the embedding",
@@ -97,6 +100,8 @@ class Model : public torch::nn::Module {
   Model(const ModelConfig& config, int64_t vocabulary, std::optional<uint64_t> seed = {});
   // The same model with unset weights: to load a checkpoint into, or to count.
   static std::shared_ptr<Model> blank(const ModelConfig& config, int64_t vocabulary);
+  // The same with weights that have shapes but no memory: it can be measured, not run.
+  static std::shared_ptr<Model> shapes(const ModelConfig& config, int64_t vocabulary);
   void initialise(uint64_t seed);
 
   // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary] ([B,1,..]/[1,S,..] when
@@ -105,6 +110,7 @@ class Model : public torch::nn::Module {
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens
+  const mixers::Mixer& mixer(int64_t block) const;
   int64_t parameter_count() const;
   const ModelConfig& config() const { return config_; }
   torch::Device device() const;  // where the weights are

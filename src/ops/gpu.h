@@ -58,7 +58,8 @@ class Gpu {
   // report[kLoss] and report[kRight]. share and report: float64 on the GPU.
   virtual torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
                                       const torch::Tensor& share, const torch::Tensor& report) = 0;
-  virtual std::string name() = 0;  // of the device
+  virtual std::string name() = 0;     // of the device
+  virtual int64_t free_memory() = 0;  // bytes of it that nobody has taken
 };
 
 // The loaded one, or null.

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "tasks/follow.h"
 #include "tasks/keys.h"
+#include "tasks/streams.h"
 
 namespace lrnn::tasks {
 namespace {
@@ -22,13 +23,11 @@ struct Config {
     visit("letters", letters, "of the group that are read: all, swaps, or ids such as 1,5");
     visit("example", example, "or one of the named automata");
     visit("automaton", automaton, "or an automaton as JSON text");
-    visit("bos", bos, "tokens before every word");
+    visit("bos", bos, "tokens before every word", at_least(0));
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
   }
   void check(const Section& at) const {
-    require_lengths(at, *this, 1);
-    at.require(bos >= 0, "bos", "must be at least 0, got ", bos);
     const int sources = !regex.empty() + !group.empty() + !example.empty() + !automaton.empty();
     at.require(sources <= 1, "automaton",
                "must be the only one of regex, group, example and automaton");
@@ -92,8 +91,7 @@ class Words final : public Task {
   }
 
   Example sample(uint64_t seed, Split split, uint64_t index, Range length) const override {
-    const std::string problem = length_problem(length, 1);
-    check(problem.empty(), "the length of a sequence ", problem);
+    expect_length(length, 1);
     Random random(seed, split == Split::kTrain ? kAutomatonTrain : kAutomatonEval, index);
     const auto& a = subject_.automaton;
     Example out;

@@ -63,7 +63,6 @@ struct ChessConfig {
     visit("train", train, "what it is trained on; a length counts moves of either side");
     visit("eval", eval, "what it is tested on");
   }
-  void check(const Section& at) const { require_lengths(at, *this, 1); }
 
   std::shared_ptr<Task> make() const {
     Tell story;

@@ -47,14 +47,9 @@ struct CoinsConfig {
   TrainKeys<1, 20> train;
   EvalKeys<64, 64, 2048> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("people", people, "each begins with a coin of their own");
+    visit("people", people, "each begins with a coin of their own", between(2, kMostPeople));
     visit("train", train, "what it is trained on; a length counts trades");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(people >= 2 && people <= kMostPeople, "people", "must be between 2 and ",
-               kMostPeople, ", got ", people);
-    require_lengths(at, *this, 1);
   }
 
   std::shared_ptr<Task> make() const {

@@ -11,7 +11,7 @@ struct CupsTrain {
   Range length = {3, 40};
   std::string targets = "last";
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "swaps in a training sequence");
+    visit("length", length, "swaps in a training sequence", lengths(kCupsShortest));
     visit("targets", targets, "ask where the ball is at the end, or after every swap (easier)",
           {"last", "all"});
   }
@@ -20,16 +20,11 @@ struct CupsTrain {
 struct CupsConfig {
   int64_t cups = 3;
   CupsTrain train;
-  EvalKeys<40, 256, 8192> eval;
+  EvalKeys<40, 256, 8192, kCupsShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("cups", cups, "one of them hides the ball");
+    visit("cups", cups, "one of them hides the ball", between(2, kMostCups));
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(cups >= 2 && cups <= kMostCups, "cups", "must be between 2 and ", kMostCups,
-               ", got ", cups);
-    require_lengths(at, *this, kCupsShortest);
   }
 
   // Ids: the cups, which say where the ball starts and where it is; then one per pair of cups.

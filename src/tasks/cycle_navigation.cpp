@@ -9,20 +9,13 @@ constexpr int64_t kLargestCycle = 1000;
 
 struct CycleConfig {
   int64_t cycle = 6, step = 1;
-  TrainKeys<3, 40> train;
-  EvalKeys<40, 256, 8192> eval;
+  TrainKeys<3, 40, kCycleShortest> train;
+  EvalKeys<40, 256, 8192, kCycleShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("cycle", cycle, "places on the circle");
-    visit("step", step, "longest step, in either direction");
+    visit("cycle", cycle, "places on the circle", between(2, kLargestCycle));
+    visit("step", step, "longest step, in either direction", between(1, kLargestCycle));
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(cycle >= 2 && cycle <= kLargestCycle, "cycle", "must be between 2 and ",
-               kLargestCycle, ", got ", cycle);
-    at.require(step >= 1 && step <= kLargestCycle, "step", "must be between 1 and ", kLargestCycle,
-               ", got ", step);
-    require_lengths(at, *this, kCycleShortest);
   }
 
   // 1 stays, 2 .. step+1 go forwards, then come the ways back: the published ids.

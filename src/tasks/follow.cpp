@@ -180,12 +180,4 @@ int64_t largest_set(int64_t symbols, int64_t length) {
   return out;
 }
 
-std::string length_problem(Range length, int64_t shortest) {
-  if (length.lo > length.hi)
-    return cat("must be [low, high] with low <= high, got [", length.lo, ", ", length.hi, "]");
-  if (length.lo < shortest) return cat("must be at least ", shortest, ", got ", length.lo);
-  if (length.hi > kLongest) return cat("must be at most ", kLongest, ", got ", length.hi);
-  return {};
-}
-
 }  // namespace lrnn::tasks

@@ -10,10 +10,12 @@ struct GroupTrain {
   std::string file;
   double share = 0.99;
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "tokens in a training sequence, without BOS");
-    visit("set", set, "so many distinct sequences, shuffled in every epoch; 0: always fresh ones");
+    visit("length", length, "tokens in a training sequence, without BOS", lengths(1));
+    visit("set", set, "so many distinct sequences, shuffled in every epoch; 0: always fresh ones",
+          at_least(0));
     visit("file", file, "a CSV of sequences to train on instead; see `lrnn tasks export`");
-    visit("share", share, "the part of the file's sequences that is for training");
+    visit("share", share, "the part of the file's sequences that is for training",
+          above_and_at_most(0, 1));
   }
 };
 
@@ -23,13 +25,11 @@ struct GroupEval {
   std::string file;
   double share = 0.01;
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "shortest and longest sequence it is tested on");
-    visit("samples", samples, "sequences in one evaluation");
+    visit("length", length, "shortest and longest sequence it is tested on", lengths(1));
+    visit("samples", samples, "sequences in one evaluation", at_least(1));
     visit("file", file, "a CSV of sequences to be tested on instead");
-    visit("share", share, "the part of the file's sequences that is for testing");
-  }
-  void check(const Section& at) const {
-    at.require(samples >= 1, "samples", "must be at least 1, got ", samples);
+    visit("share", share, "the part of the file's sequences that is for testing",
+          above_and_at_most(0, 1));
   }
 };
 
@@ -43,17 +43,14 @@ struct GroupConfig {
     visit("eval", eval, "what it is tested on");
   }
   void check(const Section& at) const {
-    require_lengths(at, *this, 1);
     const auto words = read(at);
     const auto letters = int64_t(words.letters.size());
     at.require(letters >= 2, "group", "must have at least two elements, got ", group);
     const int64_t most = largest_set(letters, words.draws(train.length.lo));
     const auto here = at.child("train");
-    here.require(train.set >= 0 && train.set <= most, "set", "must be between 0 and ", most,
+    here.require(train.set <= most, "set", "must be between 0 and ", most,
                  " (that many sequences differ), got ", train.set);
     here.require(train.file.empty() || train.set == 0, "set", "and file exclude each other");
-    check_share(here, train.share);
-    check_share(at.child("eval"), eval.share);
   }
 
   MutableTask make() const {
@@ -88,9 +85,6 @@ struct GroupConfig {
   }
 
  private:
-  static void check_share(const Section& at, double share) {
-    at.require(share > 0 && share <= 1, "share", "must be above 0 and at most 1, got ", share);
-  }
   GroupWords read(const Section& at) const {
     try {
       return GroupWords(group);

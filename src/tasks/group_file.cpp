@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
+#include <sstream>
 
+#include "base/text_file.h"
 #include "tasks/shuffle.h"
 #include "tasks/streams.h"
 
@@ -11,6 +12,7 @@ namespace lrnn::tasks {
 namespace {
 
 constexpr const char* kGroupHeader = "seed,input,target";
+constexpr int64_t kLargestFile = int64_t{4} << 30;
 
 std::vector<int64_t> read_ids(const std::string& where, const char* begin, const char* end,
                               int64_t symbols) {
@@ -61,8 +63,8 @@ std::string group_file_row(uint64_t seed, const std::vector<int64_t>& input,
 }
 
 GroupFile::GroupFile(const std::string& path, const GroupWords& words, Range length) {
-  std::ifstream in(path);
-  if (!in) throw Error(cat("cannot read ", path), "`lrnn tasks export` writes such files");
+  std::istringstream in(read_text_file(
+      path, {.hint = "`lrnn tasks export` writes such files", .most_bytes = kLargestFile}));
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();

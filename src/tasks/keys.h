@@ -7,39 +7,25 @@ namespace lrnn::tasks {
 // Longer sequences are typing errors, and would not fit into memory with a batch of them.
 constexpr int64_t kLongest = 100'000'000;
 
+// Of a range of lengths.
+inline Limits lengths(int64_t shortest) { return at_least(double(shortest)).at_most(kLongest); }
+
 // The defaults are part of the type because reading a config starts from a fresh value of it.
-template <int64_t lo, int64_t hi> struct TrainKeys {
+template <int64_t lo, int64_t hi, int64_t shortest = 1> struct TrainKeys {
   Range length = {lo, hi};
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "shortest and longest training sequence");
+    visit("length", length, "shortest and longest training sequence", lengths(shortest));
   }
 };
 
-template <int64_t lo, int64_t hi, int64_t count> struct EvalKeys {
+template <int64_t lo, int64_t hi, int64_t count, int64_t shortest = 1> struct EvalKeys {
   Range length = {lo, hi};
   int64_t samples = count;
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "shortest and longest sequence it is tested on");
-    visit("samples", samples, "sequences in one evaluation");
-  }
-  void check(const Section& at) const {
-    at.require(samples >= 1, "samples", "must be at least 1, got ", samples);
+    visit("length", length, "shortest and longest sequence it is tested on", lengths(shortest));
+    visit("samples", samples, "sequences in one evaluation", at_least(1));
   }
 };
-
-// What is wrong with a range of lengths, or nothing.
-std::string length_problem(Range length, int64_t shortest);
-
-// For Config::check: both ranges of lengths make sense.
-template <class Config>
-void require_lengths(const Section& at, const Config& config, int64_t shortest) {
-  const auto require = [&](const char* split, Range length) {
-    const std::string problem = length_problem(length, shortest);
-    at.child(split).require(problem.empty(), "length", problem);
-  };
-  require("train", config.train.length);
-  require("eval", config.eval.length);
-}
 
 // A task's config has train, eval and make(), which returns the task without its lengths.
 template <class Config> Entry entry(const char* name, const char* about) {
@@ -57,7 +43,7 @@ template <class Config> Entry entry(const char* name, const char* about) {
     for (const auto& item : save(load<Config>(at, {"name"}))) node[item.first] = item.second;
     return node;
   };
-  return {name, about, make, resolve, [] { return help<Config>(); }};
+  return {name, about, make, resolve, [] { return keys<Config>(); }};
 }
 
 }  // namespace lrnn::tasks

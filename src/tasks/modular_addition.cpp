@@ -12,15 +12,11 @@ struct Config {
   TrainKeys<32, 32> train;
   EvalKeys<128, 128, 2048> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is their sum");
+    visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is their sum",
+          between(2, kLargestModulus));
     visit("bos", bos, "a token of its own before the first number, in inputs and targets");
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(modulus >= 2 && modulus <= kLargestModulus, "modulus", "must be between 2 and ",
-               kLargestModulus, ", got ", modulus);
-    require_lengths(at, *this, 1);
   }
 
   MutableTask make() const {

@@ -61,17 +61,13 @@ std::vector<int64_t> draw(Random& random, Range length, int64_t m) {
 
 struct Config {
   int64_t modulus = 5;
-  TrainKeys<3, 40> train;
-  EvalKeys<40, 256, 8192> eval;
+  TrainKeys<3, 40, kShortest> train;
+  EvalKeys<40, 256, 8192, kShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is the answer");
+    visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is the answer",
+          between(2, kLargestModulus));
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(modulus >= 2 && modulus <= kLargestModulus, "modulus", "must be between 2 and ",
-               kLargestModulus, ", got ", modulus);
-    require_lengths(at, *this, kShortest);
   }
 
   MutableTask make() const {

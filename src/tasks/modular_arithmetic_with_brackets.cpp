@@ -65,18 +65,14 @@ class BracketWriter {
 struct BracketsConfig {
   int64_t modulus = 5;
   bool mult = false;
-  TrainKeys<3, 40> train;
-  EvalKeys<40, 256, 8192> eval;
+  TrainKeys<3, 40, kBracketsShortest> train;
+  EvalKeys<40, 256, 8192, kBracketsShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("modulus", modulus, "digits are 0 .. modulus-1, and so is the answer");
+    visit("modulus", modulus, "digits are 0 .. modulus-1, and so is the answer",
+          between(2, kBracketsLargestModulus));
     visit("mult", mult, "also multiply: the paper's last version does, its code does not");
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(modulus >= 2 && modulus <= kBracketsLargestModulus, "modulus",
-               "must be between 2 and ", kBracketsLargestModulus, ", got ", modulus);
-    require_lengths(at, *this, kBracketsShortest);
   }
 
   std::shared_ptr<Task> make() const {

@@ -17,7 +17,7 @@ struct Train {
   Range length = {3, 40};
   std::string targets = "last";
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "shortest and longest training sequence");
+    visit("length", length, "shortest and longest training sequence", lengths(kShortest));
     visit("targets", targets, "ask for the parity at the end, or after every bit (easier)",
           {"last", "all"});
   }
@@ -25,12 +25,11 @@ struct Train {
 
 struct Config {
   Train train;
-  EvalKeys<40, 256, 8192> eval;
+  EvalKeys<40, 256, 8192, kShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
   }
-  void check(const Section& at) const { require_lengths(at, *this, kShortest); }
 
   MutableTask make() const {
     AskLast q;

@@ -36,9 +36,10 @@ struct RecallConfig {
   TrainKeys<64, 64> train;
   EvalKeys<64, 256, 2048> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("keys", keys, "different keys there are");
-    visit("values", values, "different values there are");
-    visit("pairs", pairs, "pairs to remember, and questions asked");
+    visit("keys", keys, "different keys there are", between(1, kMostRecall));
+    visit("values", values, "different values there are", between(1, kMostRecall));
+    visit("pairs", pairs, "pairs to remember, and questions asked; at most as many as keys",
+          at_least(1));
     visit("gaps", gaps, "how far a question is from the pairs: mostly near (as published), or any",
           {"near", "uniform"});
     visit("filler", filler, "what stands between: values at random, or nothing",
@@ -47,13 +48,14 @@ struct RecallConfig {
     visit("eval", eval, "what it is tested on");
   }
   void check(const Section& at) const {
-    at.require(keys >= 1 && keys <= kMostRecall, "keys", "must be between 1 and ", kMostRecall,
-               ", got ", keys);
-    at.require(values >= 1 && values <= kMostRecall, "values", "must be between 1 and ",
-               kMostRecall, ", got ", values);
-    at.require(pairs >= 1 && pairs <= keys, "pairs", "must be between 1 and the number of keys (",
-               keys, "), got ", pairs);
-    require_lengths(at, *this, shortest());
+    at.require(pairs <= keys, "pairs", "must be between 1 and the number of keys (", keys,
+               "), got ", pairs);
+    require_length(at.child("train"), train.length);
+    require_length(at.child("eval"), eval.length);
+  }
+  void require_length(const Section& at, Range length) const {
+    const std::string problem = lengths(shortest()).problem(length);
+    at.require(problem.empty(), "length", problem);
   }
   // Pairs, then at least as many places for questions: they stand on every second token.
   int64_t shortest() const { return 4 * pairs; }

@@ -19,8 +19,9 @@ inline Random stream(uint64_t seed, Split split, uint64_t index) {
 }
 
 inline void expect_length(Range length, int64_t shortest) {
-  const std::string problem = length_problem(length, shortest);
-  check(problem.empty(), "the length of a sequence ", problem);
+  if (shortest <= length.lo && length.lo <= length.hi && length.hi <= kLongest) [[likely]]
+    return;
+  throw Error(cat("the length of a sequence ", lengths(shortest).problem(length)));
 }
 
 }  // namespace lrnn::tasks

@@ -48,14 +48,10 @@ struct ProgramConfig {
   TrainKeys<1, 10> train;
   EvalKeys<10, 64, 4096> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("variables", variables, "x[1] .. x[n], each with a value of its own");
+    visit("variables", variables, "x[1] .. x[n], each with a value of its own",
+          between(2, kMostVariables));
     visit("train", train, "what it is trained on; a length counts swaps");
     visit("eval", eval, "what it is tested on");
-  }
-  void check(const Section& at) const {
-    at.require(variables >= 2 && variables <= kMostVariables, "variables", "must be between 2 and ",
-               kMostVariables, ", got ", variables);
-    require_lengths(at, *this, 1);
   }
 
   std::shared_ptr<Task> make() const {

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "base/nearest.h"
+
 namespace lrnn::tasks {
 
 #define TASK(name, about) Entry entry_##name(const char*, const char*);
@@ -18,14 +20,20 @@ const std::vector<Entry>& all() {
 }
 
 const Entry& find(const Section& at) {
-  std::string name, known;
-  for (const auto& entry : all()) known += (known.empty() ? "" : " ") + std::string(entry.name);
-  if (!at.has("name")) at.fail("name", "is missing", "the tasks are: " + known);
-  if (!parse(at.node()["name"], name))
-    at.fail("name", cat("must be a word, got '", at.text("name"), "'"), "the tasks are: " + known);
+  std::string name, hint = "the tasks are:";
+  std::vector<std::string> names;
+  for (const auto& entry : all()) {
+    hint += cat(" ", entry.name);
+    names.emplace_back(entry.name);
+  }
+  if (!at.has("name")) at.fail("name", "is missing", hint);
+  if (!at.read("name", name))
+    at.fail("name", cat("must be a word, got '", at.text("name"), "'"), hint);
   for (const auto& entry : all())
     if (entry.name == name) return entry;
-  at.fail("name", cat("names no task: '", name, "'"), "the tasks are: " + known);
+  if (const auto meant = nearest(name, names); !meant.empty())
+    hint = cat("did you mean '", meant, "'? ", hint);
+  at.fail("name", cat("names no task: '", name, "'"), hint);
 }
 
 TaskPtr make(const Section& at) { return find(at).make(at); }

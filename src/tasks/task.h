@@ -71,7 +71,7 @@ struct Entry {
   const char *name, *about;
   TaskPtr (*make)(const Section&);
   YAML::Node (*resolve)(const Section&);  // every key with its value
-  std::string (*help)();
+  std::vector<Key> (*keys)();             // all of them, with their defaults
 };
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`

@@ -21,27 +21,30 @@ struct TrainConfig {
   int64_t threads = 0;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("steps", steps, "optimiser updates");
-    visit("batch", batch, "sequences per update");
-    visit("accumulate", accumulate, "the batch is worked through in this many parts");
-    visit("lr", lr, "largest learning rate");
-    visit("warmup", warmup, "updates over which the rate rises linearly from 0");
+    visit("steps", steps, "optimiser updates", at_least(1));
+    visit("batch", batch, "sequences per update", at_least(1));
+    visit("accumulate", accumulate, "the batch is worked through in this many parts", at_least(1));
+    visit("lr", lr, "largest learning rate", above(0));
+    visit("warmup", warmup, "updates over which the rate rises linearly from 0", at_least(0));
     visit("schedule", schedule, "what the rate does after the warm-up", {"cosine", "constant"});
-    visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr");
-    visit("weight_decay", weight_decay, "decoupled decay (AdamW)");
-    visit("betas", betas, "AdamW's two averaging factors");
-    visit("eps", eps, "AdamW's epsilon");
-    visit("clip", clip, "largest norm of the gradient; 0: no clipping");
+    visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr", between(0, 1));
+    visit("weight_decay", weight_decay, "decoupled decay (AdamW)", at_least(0));
+    visit("betas", betas, "AdamW's two averaging factors", from_to_below(0, 1));
+    visit("eps", eps, "AdamW's epsilon", above(0));
+    visit("clip", clip, "largest norm of the gradient; 0: no clipping", at_least(0));
     visit("precision", precision, "of the matrix products; weights are float32",
           {"float32", "bfloat16"});
     visit("nonfinite", nonfinite,
           "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
-    visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does");
-    visit("eval_every", eval_every, "updates between evaluations; 0: only at the end");
-    visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end");
-    visit("log_every", log_every, "updates between lines of metrics.jsonl");
-    visit("keep", keep, "checkpoints kept, beside the best");
-    visit("threads", threads, "CPU threads; 0: as many as the machine has, 1 for tiny models");
+    visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does",
+          between(0, 1));
+    visit("eval_every", eval_every, "updates between evaluations; 0: only at the end", at_least(0));
+    visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end",
+          at_least(0));
+    visit("log_every", log_every, "updates between lines of metrics.jsonl", at_least(1));
+    visit("keep", keep, "checkpoints kept, beside the best", at_least(1));
+    visit("threads", threads, "CPU threads; 0: as many as the machine has, 1 for tiny models",
+          at_least(0));
   }
   void check(const Section& at) const;
 

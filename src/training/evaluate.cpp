@@ -15,9 +15,6 @@ using tasks::Example;
 
 namespace {
 
-// Activations of one forward stay within a few hundred megabytes (a few gigabytes on a GPU) however
-// long the sequences are.
-constexpr int64_t kTokensPerForward = 16384, kTokensPerGpuForward = 262144;
 constexpr int64_t kPadTo = 32;  // GPU: few different shapes
 
 // How many examples from `first` on fit into one forward; at least one.

@@ -27,6 +27,10 @@ struct Evaluation {
   double scaled() const { return (accuracy() - chance) / (1 - chance); }
 };
 
+// Activations of one forward stay within a few hundred megabytes (a few gigabytes on a GPU) however
+// long the sequences are.
+constexpr int64_t kTokensPerForward = 16384, kTokensPerGpuForward = 262144;
+
 struct EvaluateOptions {
   uint64_t seed = 0;
   int64_t samples = 0;    // 0: the task's own number

@@ -146,7 +146,7 @@ TEST(GraphFormat, MistakesAreNamed) {
 
 TEST(Formats, FilesThatAreNotThere) {
   EXPECT_EQ(complaint([] { from_file("/no/such/file"); }), "there is no file /no/such/file");
-  EXPECT_EQ(complaint([] { from_file("/"); }), "there is no file /");
+  EXPECT_EQ(complaint([] { from_file("/"); }), "/ is a folder, not a file");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ const Entry& entry_of(const Section& at) {
                                    out["name"] = "leaky";
                                    return out;
                                  },
-                                 help_leaky};
+                                 keys_leaky};
   return at.text("name") == "leaky" ? skeleton : find(at);
 }
 MixerPtr made(const std::string& yaml) {

@@ -79,6 +79,6 @@ MixerPtr make_leaky(int64_t width, const Section& at) {
   return std::make_shared<Leaky>(width, load<LeakyConfig>(at, {"name"}));
 }
 YAML::Node resolve_leaky(const Section& at) { return save(load<LeakyConfig>(at, {"name"})); }
-std::string help_leaky() { return help<LeakyConfig>(); }
+std::vector<Key> keys_leaky() { return keys<LeakyConfig>(); }
 
 }  // namespace lrnn::mixers

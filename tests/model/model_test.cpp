@@ -24,6 +24,30 @@ TEST(Model, ParameterCountsOfThePapers) {
   EXPECT_EQ(count(cat(kParity, "\nlayers: 3"), 12), 796640);
 }
 
+// Without memory a model has the tensors that it has with it.
+TEST(Model, ShapesAreThoseOfTheModel) {
+  for (const auto& mixer : mixers::all())
+    for (const char* dtype : {"float32", "float64"}) {
+      const auto config = config_of(
+          cat("{width: 32, layers: 1, dtype: ", dtype, ", mixer: {name: ", mixer.name, "}}"));
+      const auto model = Model::blank(config, 7), shapes = Model::shapes(config, 7);
+      EXPECT_EQ(shapes->parameter_count(), model->parameter_count()) << mixer.name;
+      EXPECT_EQ(shapes->state_size(5), model->state_size(5)) << mixer.name;
+      const auto own = shapes->named_parameters();
+      for (const auto& item : model->named_parameters()) {
+        ASSERT_TRUE(own.contains(item.key())) << mixer.name << " " << item.key();
+        EXPECT_EQ(own[item.key()].sizes(), item.value().sizes()) << mixer.name << item.key();
+        EXPECT_EQ(own[item.key()].dtype(), item.value().dtype()) << mixer.name << item.key();
+        EXPECT_TRUE(own[item.key()].is_meta()) << mixer.name << item.key();
+        EXPECT_EQ(shapes->decays(item.key()), model->decays(item.key()));
+      }
+    }
+  // Tensors that are made afterwards have memory again.
+  EXPECT_FALSE(torch::empty({2}).is_meta());
+  EXPECT_THROW(Model::shapes(config_of("{width: 1e9, mixer: {name: attention, head_dim: 5e9}}"), 7),
+               Error);
+}
+
 TEST(Model, MambaOfThePapers) {
   const std::string parity =
       "norm_eps: 1e-5\nfinal_norm: false\nmlp: {name: none}\ninit: {scheme: mamba}\n"
@@ -241,6 +265,10 @@ TEST(Model, RefusesWhatItCannotBe) {
   EXPECT_EQ(error_of(kParity), "no error");
   EXPECT_EQ(error_of(cat(kParity, "\nwidth: 0")), "x.yaml:2: width must be at least 1, got 0");
   EXPECT_EQ(error_of(cat(kParity, "\nlayers: 0")), "x.yaml:2: layers must be at least 1, got 0");
+  EXPECT_EQ(error_of(cat(kParity, "\nlayers: 1e9")),
+            "x.yaml:2: layers must be at most 10000, got 1000000000");
+  EXPECT_EQ(error_of(cat(kParity, "\nwidth: 2e9")),
+            "x.yaml:2: width must be at most 1000000000, got 2000000000");
   EXPECT_EQ(error_of(cat(kParity, "\nmlp: {hidden: -1}")),
             "x.yaml:2: mlp.hidden must be at least 0, got -1");
   EXPECT_EQ(error_of("mixer: {name: delta_net, heads: 0}"),

@@ -114,7 +114,7 @@ TEST_P(Every, ResolvesToItself) {
   EXPECT_TRUE(differences(resolved, GetParam().resolve(again)).empty());
   EXPECT_EQ(resolved["name"].Scalar(), GetParam().name);
   EXPECT_TRUE(make(again)->sample(1, Split::kTrain, 0) == task->sample(1, Split::kTrain, 0));
-  EXPECT_NE(GetParam().help().find("eval.samples"), std::string::npos);
+  EXPECT_NE(help(GetParam().keys()).find("eval.samples"), std::string::npos);
 }
 
 TEST_P(Every, RefusesImpossibleLengths) {
@@ -144,8 +144,12 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(all()),
 TEST(Find, NamesTheTasksThereAre) {
   std::string hint = " | the tasks are:";
   for (const auto& entry : all()) hint += std::string(" ") + entry.name;
-  EXPECT_EQ(error_of("task: {name: parrity}\n"),
-            "x.yaml:1: task.name names no task: 'parrity'" + hint);
+  EXPECT_EQ(error_of("task: {name: chessboard}\n"),
+            "x.yaml:1: task.name names no task: 'chessboard'" + hint);
+  const std::string meant = "did you mean 'even_pairs'? " + hint.substr(3);
+  for (const char* name : {"evenpairs", "EvenPairs", "even-pairs", "even_paris"})
+    EXPECT_EQ(error_of(cat("task: {name: ", name, "}\n")),
+              cat("x.yaml:1: task.name names no task: '", name, "' | ", meant));
   EXPECT_EQ(error_of("task: {}\n"), "x.yaml:1: task.name is missing" + hint);
   EXPECT_EQ(error_of("task: {name: [1]}\n"),
             "x.yaml:1: task.name must be a word, got '[1]'" + hint);

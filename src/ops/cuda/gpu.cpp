@@ -23,6 +23,11 @@ class Cuda final : public Gpu {
   }
   void wait() override { c10::cuda::getCurrentCUDAStream().synchronize(); }
   std::string name() override { return at::cuda::getCurrentDeviceProperties()->name; }
+  int64_t free_memory() override {
+    size_t free = 0, total = 0;
+    C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    return static_cast<int64_t>(free);
+  }
 
   void adamw(const GpuAdamW& u, const std::vector<GpuGradient>& gradients) override {
     const c10::cuda::CUDAGuard guard(u.values.device());

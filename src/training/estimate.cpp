@@ -1,0 +1,146 @@
+#include "training/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "training/evaluate.h"
+
+namespace lrnn::training {
+namespace {
+
+// Measured with `memory_use` over the mixers of this repository: what training keeps per number
+// that a weight matrix gives out, beside it norms, activations and gradients; what a forward alone
+// holds; and what a recurrence keeps of its states per sequence.
+constexpr double kKept = 2, kHeld = 1.5, kStates = 1.5;
+constexpr double kNarrow = 0.65;    // of that in bfloat16, where most of it is half as large
+constexpr double kLogits = 4;       // logits, their softmax, and the gradients of both
+constexpr double kTokenBytes = 40;  // of an example: input and target, drawn and as tensors
+constexpr double kProgram = 170e6, kGpuProgram = 600e6;
+constexpr double kSpare = 0.4, kGpuSpare = 1;  // a GPU's recording has memory of its own
+constexpr double kScores = 3;                  // attention on a GPU: scores, softmax and a gradient
+constexpr int64_t kDrawn = 64, kLongestDrawn = 100'000;
+
+// What examples of a split look like.
+struct Sequences {
+  double mean = 0, longest = 0;  // tokens
+  bool one_answer = true;        // at the end
+};
+
+Sequences look(const tasks::Task& task, tasks::Split split) {
+  const Range length = task.length(split);
+  // A few that are not longer than this tell how long longer ones are.
+  const Range drawn = {std::min(length.lo, kLongestDrawn), std::min(length.hi, kLongestDrawn)};
+  Sequences out;
+  for (int64_t i = 0; i < kDrawn; ++i) {
+    const auto e = task.sample(0, split, uint64_t(i), drawn);
+    out.mean += double(e.input.size()) / double(kDrawn);
+    out.longest = std::max(out.longest, double(e.input.size()));
+    out.one_answer = out.one_answer && std::count_if(e.target.begin(), e.target.end(),
+                                                     [](auto t) { return t >= 0; }) == 1;
+  }
+  const double scale = double(length.lo + length.hi) / double(drawn.lo + drawn.hi);
+  out.mean *= scale, out.longest *= scale;
+  return out;
+}
+
+// Numbers that come out of a block's matrices per token: of the mixer, and of all the block.
+struct Width {
+  double mixer = 0, block = 0;
+};
+
+std::vector<Width> widths_of(const model::Model& model) {
+  std::vector<Width> out(size_t(model.config().layers));
+  const std::string prefix = "model.layers.";
+  for (const auto& item : model.named_parameters()) {
+    const auto& w = item.value();
+    // Not what sets the pace of a state, which weight decay leaves alone.
+    if (!item.key().starts_with(prefix) || w.dim() < 2 || !model.decays(item.key())) continue;
+    const double given = double(w.numel()) / double(w.size(-1));
+    auto& width = out[size_t(std::stoll(item.key().substr(prefix.size())))];
+    width.block += given;
+    if (item.key().find(".attn.") != std::string::npos) width.mixer += given;
+  }
+  return out;
+}
+
+double heads_of(const Section& mixer) {
+  const auto heads = mixers::resolve(mixer)["heads"];
+  return heads.IsDefined() ? heads.as<double>() : 1;
+}
+
+class Estimator {
+ public:
+  Estimator(const model::Model& model, const tasks::Task& task, const TrainConfig& config, bool gpu)
+      : model_(model),
+        task_(task),
+        config_(config),
+        gpu_(gpu),
+        element_(model.config().dtype == "float64" ? 8 : 4),
+        narrow_(config.precision == "bfloat16" ? kNarrow : 1),
+        widths_(widths_of(model)) {}
+
+  // Forward and backward of one part of a batch.
+  double batch() const {
+    const auto s = look(task_, tasks::Split::kTrain);
+    const double count = std::ceil(double(config_.batch) / double(config_.accumulate));
+    const double tokens = count * (gpu_ ? s.longest : s.mean);
+    double numbers = kStates * count * double(model_.state_size());
+    for (size_t i = 0; i < widths_.size(); ++i) {
+      const bool last = i + 1 == widths_.size() && s.one_answer;
+      const auto& mixer = model_.mixer(int64_t(i));
+      const bool attends = mixer.state_grows();
+      const double here = attends ? count * s.longest : tokens;  // attention pads
+      numbers += narrow_ * kKept * here * (last ? widths_[i].mixer : widths_[i].block) +
+                 here * double(mixer.kept_per_token());
+      if (attends && gpu_)
+        numbers += kScores * count * s.longest * s.longest *
+                   heads_of(model_.config().mixer_of(int64_t(i)));
+    }
+    numbers += kLogits * double(model_.vocabulary()) * (s.one_answer ? count : tokens);
+    return numbers * element_ + kTokenBytes * double(config_.batch) * s.mean;
+  }
+
+  // A forward without gradients: one block after the other.
+  double evaluation() const {
+    const auto s = look(task_, tasks::Split::kEval);
+    const double at_once = std::min(double(EvaluateOptions{}.batch), double(task_.eval_samples));
+    const double most = gpu_ ? kTokensPerGpuForward : kTokensPerForward;
+    const double tokens = std::max(s.longest, std::min(most, at_once * s.mean));
+    double block = 0;
+    for (const auto& width : widths_) block = std::max(block, width.block);
+    const double sequences = std::max(1.0, tokens / s.mean);
+    const double numbers = narrow_ * kHeld * tokens * block +
+                           sequences * double(model_.state_size(int64_t(s.longest))) +
+                           2 * double(model_.vocabulary()) * (s.one_answer ? sequences : tokens);
+    return numbers * element_ + kTokenBytes * at_once * s.mean;
+  }
+
+ private:
+  const model::Model& model_;
+  const tasks::Task& task_;
+  const TrainConfig& config_;
+  bool gpu_;
+  double element_, narrow_;
+  std::vector<Width> widths_;
+};
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& task,
+                               const TrainConfig& config, bool gpu) {
+  const Estimator of(model, task, config, gpu);
+  const double weights =
+      double(model.parameter_count()) * (model.config().dtype == "float64" ? 8 : 4);
+  MemoryEstimate out;
+  out.weights = out.gradients = weights;
+  out.optimizer = (gpu ? 2 : 4) * weights;
+  if (gpu && config.precision == "bfloat16") out.weights += weights / 2;  // a narrow copy
+  out.batch = of.batch();
+  out.evaluation = of.evaluation();
+  out.spare = (gpu ? kGpuSpare : kSpare) * std::max(out.batch, out.evaluation);
+  out.program = gpu ? kGpuProgram : kProgram;
+  return out;
+}
+
+}  // namespace lrnn::training
