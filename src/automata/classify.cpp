@@ -5,6 +5,7 @@
 
 #include "automata/monoid.h"
 #include "automata/permutation_group.h"
+#include "base/error.h"
 
 namespace lrnn::automata {
 namespace {
@@ -43,19 +44,7 @@ void groups_into(const Cascade& cascade, Class& out) {
   out.solvable = solvable;
   if (solvable) out.derived_length = length;
   out.period_primes.assign(primes.begin(), primes.end());
-  for (int64_t d = 1; d <= cascade.levels(); ++d) {
-    LevelSummary level{cascade.most_tiles(d), "1"};
-    for (const int64_t c : cascade.classes_of(d)) {
-      const auto& type = cascade.classes()[static_cast<size_t>(c)];
-      if (!type.moves_tiles()) continue;
-      const auto name = group_name(type.tiles, type.tile_generators);
-      if (level.group == "1")
-        level.group = name;
-      else if ((", " + level.group + ",").find(", " + name + ",") == std::string::npos)
-        level.group += ", " + name;
-    }
-    out.levels.push_back(level);
-  }
+  out.levels = levels_of(cascade);
 }
 
 // The longest way from all states to a single one; none when some word never gets there.
@@ -86,6 +75,36 @@ std::optional<int64_t> definite(const Automaton& a, const Cascade& cascade) {
 }
 
 }  // namespace
+
+std::vector<LevelSummary> levels_of(const Cascade& cascade) {
+  std::vector<LevelSummary> out;
+  for (int64_t d = 1; d <= cascade.levels(); ++d) {
+    LevelSummary level{cascade.most_tiles(d), "1"};
+    for (const int64_t c : cascade.classes_of(d)) {
+      const auto& type = cascade.classes()[static_cast<size_t>(c)];
+      if (!type.moves_tiles()) continue;
+      const auto name = group_name(type.tiles, type.tile_generators);
+      if (level.group == "1")
+        level.group = name;
+      else if ((", " + level.group + ",").find(", " + name + ",") == std::string::npos)
+        level.group += ", " + name;
+    }
+    out.push_back(level);
+  }
+  return out;
+}
+
+std::string levels_text(const std::vector<LevelSummary>& levels) {
+  const auto permuted = [](const LevelSummary& level) {
+    return level.group == "1" ? "" : " (permuted by " + level.group + ")";
+  };
+  if (levels.size() == 1)
+    return cat("1 level of ", levels[0].tiles, " values", permuted(levels[0]));
+  std::string list;
+  for (const auto& level : levels)
+    list += cat(list.empty() ? "" : ", ", level.tiles, permuted(level));
+  return cat(levels.size(), " levels of ", list, " values");
+}
 
 Class classify(const Automaton& a, const Cascade& cascade) {
   Class out;

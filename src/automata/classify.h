@@ -8,10 +8,17 @@
 
 namespace lrnn::automata {
 
+// One level of a cascade: it holds one of so many values, which a letter overwrites, permutes or
+// leaves alone.
 struct LevelSummary {
-  int64_t tiles;      // of the largest class
-  std::string group;  // "1" when trivial
+  int64_t tiles;      // the values: tiles of the largest class
+  std::string group;  // what permutes them; "1" when nothing does
 };
+constexpr const char* kWhatALevelIs =
+    "a level holds one of its values; a letter overwrites it, permutes it or leaves it";
+std::vector<LevelSummary> levels_of(const Cascade& cascade);
+// "2 levels of 4, 3 (permuted by S3) values"
+std::string levels_text(const std::vector<LevelSummary>& levels);
 
 // Where an automaton stands among the regular languages. All of it follows from the groups of the
 // holonomy decomposition.

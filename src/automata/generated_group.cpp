@@ -3,72 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "automata/cycles.h"
 #include "automata/permutation_group.h"
 #include "base/error.h"
 
 namespace lrnn::automata {
 namespace {
-
-constexpr int kMostPoints = 64;
-
-[[noreturn]] void no_permutations(const std::string& name, const std::string& why) {
-  throw Error(cat("'", name, "' is not a list of permutations: ", why),
-              "write cycles such as (123)(45),(12)");
-}
-
-using Cycle = std::vector<int>;
-
-// The points of the cycle whose '(' is at `at`, which moves behind its ')'.
-Cycle read_cycle(const std::string& name, size_t& at) {
-  const size_t close = name.find(')', at);
-  if (close == std::string::npos) no_permutations(name, "'(' is never closed");
-  const std::string inside = name.substr(at + 1, close - at - 1);
-  at = close + 1;
-  const bool spaced = inside.find_first_of(" ,") != std::string::npos;
-  Cycle out;
-  int point = -1;
-  for (const char c : inside + " ") {
-    const bool digit = c >= '0' && c <= '9';
-    if (!digit && c != ' ' && c != ',') no_permutations(name, cat("'", c, "' is no point"));
-    if (digit) point = (std::max(point, 0) * 10 + (c - '0'));
-    if (point < 0 || (digit && spaced && point <= kMostPoints)) continue;
-    if (point < 1 || point > kMostPoints)
-      no_permutations(name, cat("points are 1 .. ", kMostPoints));
-    out.push_back(point - 1);
-    point = -1;
-  }
-  return out;
-}
-
-std::vector<std::vector<Cycle>> read_permutations(const std::string& name) {
-  std::vector<std::vector<Cycle>> out(1);
-  for (size_t at = 0; at < name.size();) {
-    if (name[at] == '(') {
-      out.back().push_back(read_cycle(name, at));
-    } else if (name[at] == ',' && !out.back().empty()) {
-      out.emplace_back(), ++at;
-    } else if (name[at] == ' ') {
-      ++at;
-    } else {
-      no_permutations(name, cat("'", name[at], "' is not expected"));
-    }
-  }
-  if (out.back().empty()) no_permutations(name, "a permutation is missing after ','");
-  return out;
-}
-
-Permutation from_cycles(const std::string& name, const std::vector<Cycle>& cycles, int points) {
-  Permutation out;
-  for (int i = 0; i < points; ++i) out.push_back(i);
-  std::vector<uint8_t> seen(static_cast<size_t>(points), 0);
-  for (const auto& cycle : cycles)
-    for (size_t i = 0; i < cycle.size(); ++i) {
-      const auto from = static_cast<size_t>(cycle[i]);
-      if (seen[from]++) no_permutations(name, cat(from + 1, " comes twice"));
-      out[from] = cycle[(i + 1) % cycle.size()];
-    }
-  return out;
-}
 
 class Generated final : public Group::Law {
  public:
@@ -83,6 +23,12 @@ class Generated final : public Group::Law {
   int64_t product(int64_t a, int64_t b) const override { return index_.at(compose(at(a), at(b))); }
   int64_t inverse(int64_t a) const override { return index_.at(automata::inverse(at(a))); }
   std::string element(int64_t a) const override { return cycles(at(a)); }
+  std::string one_line(int64_t a) const override { return automata::one_line(at(a)); }
+  int64_t find(const std::string& text) const override {
+    const auto p = find_permutation(text, static_cast<int>(elements_[0].size()));
+    const auto found = p ? index_.find(*p) : index_.end();
+    return found == index_.end() ? -1 : found->second;
+  }
   std::vector<int64_t> generators() const override { return generators_; }
 
  private:
@@ -95,13 +41,19 @@ class Generated final : public Group::Law {
 }  // namespace
 
 std::shared_ptr<const Group::Law> generated_law(const std::string& name) {
-  const auto lists = read_permutations(name);
+  std::vector<Cycles> list;
   int points = 1;
-  for (const auto& list : lists)
-    for (const auto& cycle : list)
-      for (const int p : cycle) points = std::max(points, p + 1);
+  for (const auto& part : outer_list(name)) {
+    std::string why;
+    const auto cycles = read_cycles(part, why);
+    if (!cycles)
+      throw Error(cat("'", name, "' is not a list of permutations: ", why),
+                  "write cycles such as (123)(45),(12)");
+    list.push_back(*cycles);
+    points = std::max(points, largest_point(*cycles));
+  }
   std::vector<Permutation> generators;
-  for (const auto& list : lists) generators.push_back(from_cycles(name, list, points));
+  for (const auto& cycles : list) generators.push_back(from_cycles(cycles, points));
   if (StabiliserChain(points, generators).order() > static_cast<double>(Group::kLargest))
     throw Error(cat("the group '", name, "' has more than ", Group::kLargest, " elements"),
                 "the largest ones are S7, A7, Z10000, D5000 and products within that size");

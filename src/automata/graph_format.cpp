@@ -29,6 +29,7 @@ class GraphLexer {
     if (text_.compare(at_, 2, "->") == 0) return at_ += 2, Token{Token::kArrow, "->", false, line_};
     if (text_.compare(at_, 2, "--") == 0) fail("edges are written ->");
     size_t end = at_;
+    if (text_[end] == '-' && end + 1 < text_.size() && part_of_name(text_[end + 1])) ++end;  // -0.5
     while (end < text_.size() && part_of_name(text_[end])) ++end;
     if (end == at_) return Token{Token::kMark, std::string(1, text_[at_++]), false, line_};
     const std::string name = text_.substr(at_, end - at_);
@@ -69,6 +70,11 @@ class GraphLexer {
   Token quoted() {
     Token out{Token::kName, "", true, line_};
     for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      // Graphviz breaks long strings so when it writes them.
+      if (text_.compare(at_, 2, "\\\n") == 0) {
+        ++at_, ++line_;
+        continue;
+      }
       if (text_[at_] == '\\' && at_ + 1 < text_.size() &&
           (text_[at_ + 1] == '"' || text_[at_ + 1] == '\\'))
         ++at_;
@@ -179,12 +185,19 @@ class GraphReader {
     return out;
   }
 
+  std::string attribute(const std::string& node, const char* key) const {
+    const auto& given = nodes_.at(node);
+    const auto found = given.find(key);
+    return found == given.end() ? "" : found->second;
+  }
   // A node that is only there to point at the start.
   bool pointer(const std::string& node) const {
-    const auto& given = nodes_.at(node);
-    const auto shape = given.find("shape");
-    return shape != given.end() &&
-           (shape->second == "point" || shape->second == "none" || shape->second == "plaintext");
+    const auto shape = attribute(node, "shape");
+    return shape == "point" || shape == "none" || shape == "plain" || shape == "plaintext" ||
+           attribute(node, "style").find("invis") != std::string::npos;
+  }
+  bool doubled(const std::string& node) const {
+    return attribute(node, "shape") == "doublecircle" || attribute(node, "peripheries") == "2";
   }
 
   static std::vector<std::string> symbols(const std::string& label) {
@@ -200,18 +213,10 @@ class GraphReader {
   }
 
   Automaton build() {
-    bool any_accepts = false;
-    for (const auto& node : order_) {
-      if (pointer(node)) continue;
-      table_.add_state(node);
-    }
-    for (const auto& node : order_) {
-      const auto shape = nodes_[node].find("shape");
-      if (pointer(node) || shape == nodes_[node].end() || shape->second != "doublecircle") continue;
-      table_.accept(node);
-      any_accepts = true;
-    }
-    if (!any_accepts) table_.accept_none();
+    for (const auto& node : order_)
+      if (!pointer(node)) table_.add_state(node);
+    for (const auto& node : order_)
+      if (!pointer(node) && doubled(node)) table_.accept(node);
     for (const auto& e : edges_) {
       if (pointer(e.to))
         table_.fail(cat("an edge leads to '", e.to, "', which only points at the start"));
@@ -227,6 +232,9 @@ class GraphReader {
         table_.add(e.from, x, e.to);
       }
     }
+    if (!table_.has_start())
+      table_.fail("there is no start state",
+                  "point at it: start [shape=point]; start -> the_first_state;");
     return table_.finish();
   }
 

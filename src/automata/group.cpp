@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "automata/cycles.h"
 #include "automata/generated_group.h"
 #include "automata/permutation.h"
 #include "base/error.h"
@@ -15,6 +16,16 @@ constexpr int64_t kTable = 512;  // largest order whose product is tabulated
 constexpr size_t kLongestName = 80;
 constexpr int64_t kTransitions = 4000000;  // largest automaton made of a group
 
+// By name or number.
+int64_t found(const Group::Law& law, const std::string& text) {
+  if (text == "e" || text == "()") return 0;
+  int64_t id = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  const bool number = !text.empty() && text[0] != '-' && end == text.data() + text.size();
+  if (number) return error == std::errc() && id < law.order() ? id : -1;
+  return law.find(text);
+}
+
 class Symmetric final : public Group::Law {
  public:
   explicit Symmetric(int64_t n) : n_(n) {
@@ -24,6 +35,11 @@ class Symmetric final : public Group::Law {
   int64_t product(int64_t a, int64_t b) const override { return rank(compose(at(a), at(b))); }
   int64_t inverse(int64_t a) const override { return rank(automata::inverse(at(a))); }
   std::string element(int64_t a) const override { return cycles(at(a)); }
+  std::string one_line(int64_t a) const override { return automata::one_line(at(a)); }
+  int64_t find(const std::string& text) const override {
+    const auto p = find_permutation(text, static_cast<int>(n_));
+    return p ? rank(*p) : -1;
+  }
   std::vector<int64_t> generators() const override {
     if (n_ < 2) return {};
     Permutation swap = at(0), turn = at(0);
@@ -53,6 +69,11 @@ class Alternating final : public Group::Law {
   int64_t product(int64_t a, int64_t b) const override { return rank(compose(at(a), at(b))) / 2; }
   int64_t inverse(int64_t a) const override { return rank(automata::inverse(at(a))) / 2; }
   std::string element(int64_t a) const override { return cycles(at(a)); }
+  std::string one_line(int64_t a) const override { return automata::one_line(at(a)); }
+  int64_t find(const std::string& text) const override {
+    const auto p = find_permutation(text, static_cast<int>(n_));
+    return p && even(*p) ? rank(*p) / 2 : -1;
+  }
   std::vector<int64_t> generators() const override {
     std::vector<int64_t> out;
     for (size_t k = 2; k < static_cast<size_t>(n_); ++k) {
@@ -140,6 +161,14 @@ class Direct final : public Group::Law {
   std::string element(int64_t a) const override {
     return "[" + left_->element(a / n_) + "," + right_->element(a % n_) + "]";
   }
+  // Of three factors the left one is a pair itself: [[(12),4],r].
+  int64_t find(const std::string& text) const override {
+    if (text.size() < 2 || text.front() != '[' || text.back() != ']') return -1;
+    const auto pair = outer_list(text.substr(1, text.size() - 2));
+    if (pair.size() != 2) return -1;
+    const int64_t a = found(*left_, pair[0]), b = found(*right_, pair[1]);
+    return a < 0 || b < 0 ? -1 : a * n_ + b;
+  }
   std::vector<int64_t> generators() const override {
     std::vector<int64_t> out;
     for (const int64_t a : left_->generators()) out.push_back(a * n_);
@@ -209,6 +238,14 @@ Group::Group(const std::string& name) : name_(name), law_(parse(name)), order_(l
   for (int64_t a = 0; a < order_; ++a)
     for (int64_t b = 0; b < order_; ++b)
       table_.push_back(static_cast<uint16_t>(law_->product(a, b)));
+}
+
+int64_t Group::find(const std::string& text) const { return found(*law_, text); }
+
+int64_t Group::Law::find(const std::string& text) const {
+  for (int64_t a = 0; a < order(); ++a)
+    if (element(a) == text) return a;
+  return -1;
 }
 
 Automaton right_multiplication(const Group& group, std::vector<int64_t> letters) {

@@ -38,6 +38,12 @@ class Group {
   // What a person reads: cycles "(123)(45)", a residue "7", "sr^2", a pair "[(12),4]"; "e" is the
   // identity of everything but Z_m.
   std::string element(int64_t a) const { return law_->element(a); }
+  // Of permutations: "2 1 3" says where 1, 2 and 3 go. Empty for other groups.
+  std::string one_line(int64_t a) const { return law_->one_line(a); }
+  // The element that is written so: by its name, with spaces or commas between points if one likes,
+  // or by its number; "e" and "()" are the identity. -1 when there is none. Throws when it looks
+  // like a permutation and is none.
+  int64_t find(const std::string& text) const;
 
   // One kind of group. Elements come in as 0 .. order-1, always.
   class Law {
@@ -47,6 +53,8 @@ class Group {
     virtual int64_t product(int64_t a, int64_t b) const = 0;
     virtual int64_t inverse(int64_t a) const = 0;
     virtual std::string element(int64_t a) const = 0;
+    virtual std::string one_line(int64_t) const { return {}; }
+    virtual int64_t find(const std::string& text) const;  // by name; -1: none
     virtual std::vector<int64_t> generators() const = 0;
   };
 

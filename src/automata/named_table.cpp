@@ -36,7 +36,7 @@ int64_t NamedTable::state(const std::string& name, const std::string& use) const
   const auto found = states_.find(name);
   if (found != states_.end()) return found->second;
   const auto meant = nearest(name, names_);
-  fail(cat(use, " '", name, "' is not a state"),
+  fail(cat(use, " '", name, "'", use.ends_with("leads to") ? ", which" : "", " is not a state"),
        meant.empty() ? "" : cat("did you mean '", meant, "'?"));
 }
 

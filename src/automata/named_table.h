@@ -21,6 +21,7 @@ class NamedTable {
   bool has_state(const std::string& name) const { return states_.count(name) > 0; }
   bool has_symbol(const std::string& name) const { return symbols_.count(name) > 0; }
   void set_start(const std::string& state);
+  bool has_start() const { return start_ >= 0; }
   void accept(const std::string& state);
   void accept_none() { accepts_.resize(names_.size(), 0), marks_ = true; }
   void add(const std::string& from, const std::string& symbol, const std::string& to);

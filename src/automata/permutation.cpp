@@ -69,4 +69,10 @@ std::string cycles(const Permutation& p) {
   return out.empty() ? "e" : out;
 }
 
+std::string one_line(const Permutation& p) {
+  std::string out;
+  for (const int i : p) out += (out.empty() ? "" : " ") + std::to_string(i + 1);
+  return out;
+}
+
 }  // namespace lrnn::automata

@@ -15,26 +15,11 @@ bool has_groups(const Component& c) {
   return std::any_of(c.groups.begin(), c.groups.end(), [](const auto& g) { return g.has_value(); });
 }
 
-// "4:1, 3:S3": tiles and group of each level.
-std::string levels_text(const Component& c) {
-  std::string out;
-  for (int64_t d = 1; d <= c.cascade->levels(); ++d) {
-    std::string group = "1";
-    for (const int64_t t : c.cascade->classes_of(d)) {
-      const auto& type = c.cascade->classes()[static_cast<size_t>(t)];
-      if (type.moves_tiles()) group = group_name(type.tiles, type.tile_generators);
-    }
-    out += cat(d == 1 ? "" : ", ", c.cascade->most_tiles(d), ":", group);
-  }
-  return out;
-}
-
 std::string summary_of(const Plan& plan) {
-  if (plan.kind == PlanKind::kHolonomy)
-    return cat(plan.components[0].cascade->levels(), " levels: ", levels_text(plan.components[0]));
   std::string out;
   for (const auto& c : plan.components) {
-    if (!c.group_only) out += cat(out.empty() ? "" : " + ", levels_text(c));
+    if (!c.group_only && c.cascade->levels() > 0)
+      out += cat(out.empty() ? "" : " + ", levels_text(levels_of(*c.cascade)));
     for (const auto& g : c.groups)
       for (size_t h = 0; c.group_only && g && h < g->heads.size(); ++h)
         out += cat(out.empty() ? "" : " + ", g->heads[h].name);
@@ -107,6 +92,11 @@ std::string name_of(PlanKind kind) {
     case PlanKind::kHolonomy: break;
   }
   return "holonomy";
+}
+
+bool Plan::has_levels() const {
+  return std::any_of(components.begin(), components.end(),
+                     [](const Component& c) { return !c.group_only && c.cascade->levels() > 0; });
 }
 
 int64_t Plan::state_of(const std::vector<int64_t>& blocks) const {

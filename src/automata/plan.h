@@ -74,11 +74,13 @@ struct Plan {
   bool negative = false;  // needs eigenvalues in [-1, 1]
   Exactness exactness = Exactness::kExact;
   double t_safe = 0;    // infinite for exact plans
-  std::string summary;  // "2 levels: 4:1, 3:S3"
+  std::string summary;  // "2 levels of 4, 3 (permuted by S3) values"
 
   std::vector<Component> components;     // kFlipFlop, kGroup, kParallel, kHolonomy
   std::optional<DefinitePlan> definite;  // kDefinite
   std::optional<DihedralPlan> dihedral;  // kDihedral
+
+  bool has_levels() const;  // of which `summary` speaks
 
   // The state whose blocks these are; -1 when there is none. Of plans with components.
   int64_t state_of(const std::vector<int64_t>& blocks) const;

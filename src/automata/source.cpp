@@ -1,11 +1,10 @@
 #include "automata/source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
+#include "automata/cycles.h"
 #include "automata/examples.h"
-#include "automata/group.h"
 #include "automata/regex.h"
 #include "automata/text_format.h"
 #include "base/error.h"
@@ -14,12 +13,12 @@ namespace lrnn::automata {
 namespace {
 
 int64_t letter_id(const std::string& text, const Group& group) {
-  int64_t id = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (error != std::errc() || end != text.data() + text.size() || id < 0 || id >= group.order())
-    throw Error(cat("--letters: '", text, "' is not an element of ", group.name()),
-                cat("elements are the numbers 0 .. ", group.order() - 1,
-                    "; all, swaps and generators name sets of them"));
+  const int64_t id = group.find(text);
+  if (id < 0)
+    throw Error(
+        cat("--letters: '", text, "' is not an element of ", group.name()),
+        cat("elements are the numbers 0 .. ", group.order() - 1, ", or names such as ",
+            group.element(group.order() - 1), "; all, swaps and generators name sets of them"));
   return id;
 }
 
@@ -45,10 +44,7 @@ std::vector<int64_t> letters_of(const Group& group, const std::string& text) {
                   "groups of permutations such as S5 have them");
     return out;
   }
-  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
-    end = text.find(',', begin);
-    out.push_back(letter_id(text.substr(begin, end - begin), group));
-  }
+  for (const auto& element : outer_list(text)) out.push_back(letter_id(element, group));
   if (std::set<int64_t>(out.begin(), out.end()).size() != out.size())
     throw Error("--letters names an element twice");
   return out;
@@ -58,13 +54,9 @@ Subject load_group(const Source& source) {
   const Group group(source.group);
   const auto letters = letters_of(group, source.letters);
   check(!letters.empty(), "--group ", group.name(), " has no letters to read");
-  auto a = right_multiplication(group, letters);
-  a.symbol_names.clear(), a.state_names.clear();
-  for (const int64_t x : letters) a.symbol_names.push_back(std::to_string(x));
-  for (int64_t s = 0; s < a.states; ++s) a.state_names.push_back(std::to_string(s));
   const bool some = static_cast<int64_t>(letters.size()) < group.order();
   return {cat("the group ", group.name(), some ? cat(" with ", letters.size(), " letters") : ""),
-          reachable(a), false};
+          reachable(right_multiplication(group, letters)), false, group};
 }
 
 }  // namespace
@@ -85,8 +77,11 @@ Subject load(const Source& source) {
     return {cat("the language of ", source.regex),
             from_regex(source.regex, alphabet_of(source.alphabet)), true};
   if (!source.group.empty()) return load_group(source);
-  if (!source.file.empty())
-    return {cat("the automaton in ", source.file), reachable(from_file(source.file)), false};
+  if (!source.file.empty()) {
+    auto a = reachable(from_file(source.file));
+    const bool recogniser = !a.accept.empty();
+    return {cat("the automaton in ", source.file), std::move(a), recogniser};
+  }
   const auto& e = find_example(source.example);
   return {cat("the example ", e.name, ": ", e.about), e.make(), e.recogniser};
 }

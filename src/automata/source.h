@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "automata/automaton.h"
+#include "automata/group.h"
 
 namespace lrnn::automata {
 
@@ -18,12 +20,13 @@ struct Source {
 struct Subject {
   std::string title;  // "the language of (ab)*", "the group S5"
   Automaton automaton;
-  bool recogniser = false;  // answers accept or reject; otherwise the name of the state
+  bool recogniser = false;          // answers accept or reject; otherwise the name of the state
+  std::optional<Group> group = {};  // whose elements the symbols and states are, by their names
 };
 
-// Groups: symbols and states are element ids; letters is "all", "swaps" (with the identity),
-// "generators" or ids such as "1,5,24". A list of permutations such as "(123456),(12)" is the group
-// they generate, and they are its letters unless others are named.
+// A file with accepting states is a recogniser. Groups: letters is "all", "swaps" (with the
+// identity), "generators" or elements such as "(12),(123)" or "1,5,24". A list of permutations such
+// as "(123456),(12)" is the group they generate, and they are its letters unless others are named.
 Subject load(const Source& source);
 
 }  // namespace lrnn::automata

@@ -11,10 +11,12 @@ std::shared_ptr<automata::Source> add_automaton_options(CLI::App& app) {
       ->type_name("R");
   app.add_option("--alphabet", s->alphabet, "every symbol of its words, such as ab")
       ->type_name("CHARACTERS");
-  app.add_option("--automaton", s->file, "JSON or Graphviz text")->type_name("FILE");
+  app.add_option("--automaton", s->file, "JSON or Graphviz text, see docs/automata.md")
+      ->type_name("FILE");
   app.add_option("--group", s->group, "S5, A5, Z60, D4, Q8, A4_x_Z5, or generators (123),(12)")
       ->type_name("NAME");
-  app.add_option("--letters", s->letters, "of the group: all, swaps, generators or ids 1,5,24")
+  app.add_option("--letters", s->letters,
+                 "of the group: all, swaps, generators, or elements (12),(123) or 1,5")
       ->type_name("WHICH");
   app.add_option("--example", s->example, "a named automaton, such as parity or dyck1_3")
       ->type_name("NAME");

@@ -114,14 +114,6 @@ std::string class_text(const Class& c) {
   return out;
 }
 
-std::string levels_text(const Class& c) {
-  std::string out;
-  for (const auto& level : c.levels)
-    out += fmt::format("{}{} tiles {}", out.empty() ? "" : " / ", level.tiles,
-                       level.group == "1" ? "" : "with " + level.group);
-  return out;
-}
-
 const Verdict& find(const Checked& c, Verdict::Family family, bool negative,
                     std::optional<int64_t> k, std::optional<int64_t> l) {
   for (const auto& v : c.verdicts)
@@ -171,7 +163,8 @@ void print_text(const Checked& c) {
   std::cout << fmt::format("{}: {} state{}, {} symbol{}; {}\n", c.subject.title, t.states,
                            t.states == 1 ? "" : "s", t.symbols, t.symbols == 1 ? "" : "s",
                            class_text(t));
-  if (!t.levels.empty()) std::cout << "cascade: " << levels_text(t) << "\n";
+  if (!t.levels.empty())
+    std::cout << "cascade: " << levels_text(t.levels) << "\n  (" << kWhatALevelIs << ")\n";
   const auto any = std::nullopt;
   std::cout
       << "\n"
@@ -206,6 +199,8 @@ Action check_automaton(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   app.add_flag("--json", *json, "one JSON object: class, plans and verdicts");
   app.footer(
+      "A file is JSON or Graphviz text; docs/automata.md has both with examples. A regex is\n"
+      "explained there, too.\n\n"
       "Example:\n  lrnn check --regex '(ab)*' --alphabet ab\n  lrnn check --group S5 --letters "
       "swaps --json");
   return [source, json] {

@@ -16,7 +16,7 @@ namespace {
 struct CompileArguments {
   std::string out, range = "-11", profile = "native";
   int64_t householders = 0, layers = 0;
-  bool gate = false, drift = false, json = false;
+  bool states = false, gate = false, drift = false, json = false;
 };
 
 int compile_to_folder(const CompileArguments& a, const automata::Source& source) {
@@ -27,7 +27,9 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
   options.limits.drift = a.drift;
   options.profile = compile::profile_named(a.profile);
   options.gate = a.gate;
-  const auto c = compile::compile(automata::load(source), options);
+  auto subject = automata::load(source);
+  if (a.states) subject.recogniser = false;
+  const auto c = compile::compile(subject, options);
   experiments::write_compiled(a.out, *c, source);
   const auto& net = c->built->network;
   const auto parameters = compile::model_of(c->weights)->parameter_count();
@@ -36,6 +38,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
                    {"title", c->subject.title},
                    {"states", c->subject.automaton.states},
                    {"symbols", c->subject.automaton.symbols},
+                   {"recogniser", c->subject.recogniser},
                    {"plan", automata::name_of(c->plan.kind)},
                    {"summary", c->plan.summary},
                    {"layers", c->weights.config.layers},
@@ -51,10 +54,12 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
                    {"exactness", exact ? "exact" : "drift"},
                    {"t_safe", exact ? Json(nullptr) : Json(c->t_safe)}};
   if (a.json) return print_json(about), kDone;
-  std::cout << fmt::format("{}: {} states, {} symbols\nplan: {}{}\n", c->subject.title,
+  std::cout << fmt::format("{}: {} states, {} symbols; answers {}\nplan: {}{}\n", c->subject.title,
                            c->subject.automaton.states, c->subject.automaton.symbols,
+                           c->subject.recogniser ? "accept or reject" : "with the state",
                            automata::name_of(c->plan.kind),
                            c->plan.summary.empty() ? "" : ", " + c->plan.summary)
+            << (c->plan.has_levels() ? cat("  (", automata::kWhatALevelIs, ")\n") : "")
             << fmt::format(
                    "layers {}, heads {}, Householders {}, state {} x {}, width {}, hidden {}, "
                    "parameters {}\n",
@@ -76,6 +81,7 @@ Action compile_automaton(CLI::App& app) {
   const auto source = add_automaton_options(app);
   auto a = std::make_shared<CompileArguments>();
   app.add_option("-o,--out", a->out, "the folder to write")->required()->type_name("DIR");
+  app.add_flag("--states", a->states, "answer with the state even if there are accepting ones");
   app.add_option("--householders", a->householders, "at most so many reflections per token")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
@@ -92,7 +98,9 @@ Action compile_automaton(CLI::App& app) {
   app.footer(
       "Writes a run folder with the weights of a model that follows the automaton. Exit code 2 "
       "when\n"
-      "no plan fits the limits; the message says which would.\n\nExample:\n"
+      "no plan fits the limits; the message says which would. The model says accept or reject for "
+      "a\n"
+      "regex and for an automaton with accepting states, and otherwise the state.\n\nExample:\n"
       "  lrnn compile --regex '(ab|ba)*' --alphabet ab -o runs/abba\n"
       "  echo abbaab | lrnn run runs/abba");
   return [a, source] { return compile_to_folder(*a, *source); };

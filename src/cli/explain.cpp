@@ -51,9 +51,10 @@ Action explain_model(CLI::App& app) {
   app.add_flag("--drift", a->drift, "also plans that are right up to some length only");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
-      "Writes one HTML page without outside parts: the automaton, its cascade, each head's "
-      "matrices\n"
-      "with their eigenvalues, and a word to step through.\n\nExample:\n"
+      "Writes one HTML page without outside parts: the automaton (accepting states have double\n"
+      "circles), a word to step through with the state matrices of the model after each letter, "
+      "the\n"
+      "cascade, and the matrices of each head with their eigenvalues.\n\nExample:\n"
       "  lrnn explain --regex '(ab|ba)*' --alphabet ab -o page.html");
   return [a, source] { return explain(*a, *source); };
 }

@@ -7,7 +7,8 @@
 #include <map>
 
 #include "cli/explain_script.h"
-#include "cli/output.h"
+#include "cli/explain_steps.h"
+#include "cli/explain_style.h"
 #include "compile/parts.h"
 #include "figures/graph.h"
 #include "figures/page.h"
@@ -22,7 +23,6 @@ using compile::Compiled;
 using torch::Tensor;
 
 constexpr int64_t kDrawnStates = 40, kDrawnArrows = 72, kDrawnMatrices = 12;
-constexpr size_t kSteppedTuples = 4000;
 
 std::string count(int64_t n, const std::string& what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -49,7 +49,7 @@ std::string automaton_svg(const Compiled& c) {
   g.title = c.subject.title;
   g.start = size_t(a.start);
   for (int64_t s = 0; s < a.states; ++s)
-    g.nodes.push_back({a.state_name(s), c.subject.recogniser && a.accept[size_t(s)]});
+    g.nodes.push_back({a.state_name(s), !a.accept.empty() && a.accept[size_t(s)]});
   std::map<std::pair<int64_t, int64_t>, std::string> labels;
   for (int64_t s = 0; s < a.states; ++s)
     for (const int64_t x : drawn_letters(a)) {
@@ -127,12 +127,12 @@ void heads(figures::Page& page, const Compiled& c, const model::Model& model) {
   for (size_t l = 0; l < net.layers.size(); ++l)
     for (size_t h = 0; h < net.layers[l].heads.size(); ++h) {
       const auto& head = net.layers[l].heads[h];
-      page.heading(fmt::format("Layer {}, head {}", l + 1, h + 1));
+      page.heading(fmt::format("Eigenvalues of layer {}, head {}", l + 1, h + 1));
       page.paragraph(fmt::format(
           "{}; a state of {} × {}. One square per entry of the matrix that the letter multiplies "
           "the state by (orange 1, blue -1), and its eigenvalues beside the unit circle.",
           head.group     ? head.group->name
-          : head.one_row ? "a row that is held or overwritten"
+          : head.one_row ? "a row, kept or overwritten"
                          : "a plane",
           head.rows, head.cols));
       std::string html = "<div class=\"matrices\">\n";
@@ -153,75 +153,20 @@ void heads(figures::Page& page, const Compiled& c, const model::Model& model) {
 }
 
 std::string cascade_text(const Compiled& c) {
-  figures::Table table({"part", "level", "tiles", "group", "what it is"});
+  figures::Table table({"part", "level", "values", "permuted by", "what it is"});
   for (size_t p = 0; p < c.plan.components.size(); ++p) {
-    const auto& cascade = *c.plan.components[p].cascade;
-    for (int64_t d = 1; d <= cascade.levels(); ++d) {
-      std::string group = "1";
-      for (const int64_t t : cascade.classes_of(d)) {
-        const auto& type = cascade.classes()[size_t(t)];
-        if (type.moves_tiles()) group = automata::group_name(type.tiles, type.tile_generators);
-      }
-      const bool only = c.plan.components[p].group_only;
-      table.row({std::to_string(p + 1), std::to_string(d), std::to_string(cascade.most_tiles(d)),
-                 group,
-                 only           ? "a group"
-                 : group == "1" ? "a flip-flop"
-                                : "a group and a flip-flop"});
+    const auto& component = c.plan.components[p];
+    int64_t d = 0;
+    for (const auto& level : automata::levels_of(*component.cascade)) {
+      const bool group = level.group != "1";
+      table.row({std::to_string(p + 1), std::to_string(++d), std::to_string(level.tiles),
+                 group ? level.group : "–",
+                 component.group_only ? "a group"
+                 : group              ? "a group and a flip-flop"
+                                      : "a flip-flop"});
     }
   }
   return table.html();
-}
-
-// Letter by letter: over coordinate tuples when there is one cascade, else over states.
-Json stepping(const Compiled& c) {
-  const auto& a = c.subject.automaton;
-  Json next = Json::array(), state = Json::array(), text = Json::array(), symbols = Json::array(),
-       states = Json::array(), answers = Json::array();
-  bool characters = true;
-  for (int64_t x = 0; x < a.symbols; ++x) {
-    symbols.push_back(a.symbol_name(x));
-    characters &= figures::letters(a.symbol_name(x)) == 1;
-  }
-  for (int64_t s = 0; s < a.states; ++s) {
-    states.push_back(a.state_name(s));
-    answers.push_back(c.labels.names[size_t(c.labels.of_state[size_t(s)])]);
-  }
-  std::vector<automata::Cascade::Coordinates> tuples;
-  if (c.plan.components.size() == 1 && !c.plan.components[0].group_only &&
-      c.plan.components[0].cascade->levels() > 0) {
-    const auto& cascade = *c.plan.components[0].cascade;
-    std::map<automata::Cascade::Coordinates, size_t> number;
-    const auto find = [&](automata::Cascade::Coordinates t) {
-      t = cascade.without_idle(std::move(t));
-      const auto [it, fresh] = number.emplace(t, tuples.size());
-      if (fresh) tuples.push_back(t);
-      return it->second;
-    };
-    find(cascade.coordinates(a.start));
-    for (size_t i = 0; i < tuples.size() && tuples.size() <= kSteppedTuples; ++i) {
-      Json row = Json::array();
-      for (int64_t x = 0; x < a.symbols; ++x) row.push_back(find(cascade.step(tuples[i], x)));
-      next.push_back(row);
-      state.push_back(cascade.state(tuples[i]));
-      std::string words;
-      for (const int64_t y : tuples[i]) words += (words.empty() ? "(" : ", ") + std::to_string(y);
-      text.push_back(words + ")");
-    }
-  }
-  if (tuples.empty() || tuples.size() > kSteppedTuples) {
-    next = state = text = Json::array();
-    for (int64_t s = 0; s < a.states; ++s) {
-      Json row = Json::array();
-      for (int64_t x = 0; x < a.symbols; ++x) row.push_back(a.step(s, x));
-      next.push_back(row), state.push_back(s), text.push_back("");
-    }
-    tuples.clear();
-  }
-  return {{"symbols", symbols},  {"characters", characters},
-          {"states", states},    {"answers", answers},
-          {"next", next},        {"state", state},
-          {"coordinates", text}, {"start", tuples.empty() ? a.start : 0}};
 }
 
 bool never_left(const automata::Automaton& a, int64_t s) {
@@ -230,39 +175,70 @@ bool never_left(const automata::Automaton& a, int64_t s) {
   return true;
 }
 
-// Some letters of every kind, outside states that are never left.
+// Some letters of every kind, outside states that are never left; the last one changes the state.
 std::string first_word(const automata::Automaton& a, bool characters) {
+  constexpr int64_t kLetters = 12;
   std::string out;
   int64_t s = a.start;
-  for (int64_t i = 0; i < 12; ++i) {
+  for (int64_t i = 0; i < kLetters; ++i) {
     int64_t x = (i * i + i / 3) % a.symbols;
-    for (int64_t n = 0; n < a.symbols && never_left(a, a.step(s, x)); ++n) x = (x + 1) % a.symbols;
+    const auto dull = [&] {
+      const int64_t to = a.step(s, x);
+      return never_left(a, to) || (i + 1 == kLetters && to == s);
+    };
+    for (int64_t n = 0; n < a.symbols && dull(); ++n) x = (x + 1) % a.symbols;
     s = a.step(s, x);
     out += (characters || i == 0 ? "" : " ") + a.symbol_name(x);
   }
   return out;
 }
 
-void word(figures::Page& page, const Compiled& c) {
-  const auto data = stepping(c);
-  page.heading("A word, step by step");
-  page.html(
-      "<input id=\"word\" aria-label=\"word\" value=\"" +
-      figures::escape(first_word(c.subject.automaton, data.at("characters").get<bool>())) +
-      "\">\n<p class=\"bad\" id=\"problem\"></p>\n<input id=\"slider\" type=\"range\" min=\"0\" "
-      "max=\"0\" value=\"0\" aria-label=\"position\">\n<p id=\"letters\"></p>\n<p "
-      "id=\"answer\"></p>\n<table><thead><tr><th>letter</th><th>from</th><th>to</th>"
-      "<th id=\"coordinates\">coordinates</th></tr></thead><tbody id=\"steps\"></tbody></table>\n");
+std::string as_element(const Json& data) {
   std::string text = data.dump();
   // "</script>" inside a name would end the element.
   for (size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
     text.replace(at, 1, "\\u003c");
-  page.html("<script type=\"application/json\" id=\"data\">" + text + "</script>\n");
+  return "<script type=\"application/json\" id=\"data\">" + text + "</script>\n";
+}
+
+void word(figures::Page& page, const Compiled& c, model::Model& model) {
+  const auto steps = stepping(c, model);
+  const auto data = to_json(steps, c);
+  page.heading("A word, step by step");
+  page.html(
+      "<input id=\"word\" aria-label=\"word\" spellcheck=\"false\" value=\"" +
+      figures::escape(first_word(c.subject.automaton, data.at("characters").get<bool>())) +
+      "\">\n<p class=\"bad\" id=\"problem\"></p>\n<div class=\"walk\"><button id=\"back\" "
+      "aria-label=\"one letter back\">‹</button><input id=\"slider\" type=\"range\" min=\"0\" "
+      "max=\"0\" value=\"0\" aria-label=\"letters read\"><button id=\"on\" aria-label=\"one "
+      "letter on\">›</button></div>\n<p id=\"letters\"></p>\n<p id=\"answer\" "
+      "aria-live=\"polite\"></p>\n");
+  if (steps.without.empty()) {
+    page.paragraph(
+        "What the model holds: a matrix H in every head. A letter multiplies it by a matrix A and, "
+        "where the head writes, adds a matrix B: H after t letters = A · (H after t - 1) + B. All "
+        "numbers are the model's own; orange is positive, blue negative, and a frame marks what "
+        "the "
+        "letter changed.");
+    if (c.built->network.layers.size() > 1)
+      page.note(
+          "In the first layer A and B depend on the letter alone, further up also on what the "
+          "layers "
+          "below hold.");
+    page.html("<div id=\"heads\"></div>\n");
+  } else {
+    page.note(steps.without);
+  }
+  page.html(
+      "<div class=\"scroll\"><table><thead><tr><th>letter</th><th>from</th><th>to</th>"
+      "<th id=\"coordinates\">coordinates</th></tr></thead><tbody id=\"steps\"></tbody></table>"
+      "</div>\n" +
+      as_element(data));
 }
 
 }  // namespace
 
-std::string explain_page(const Compiled& c, const model::Model& model) {
+std::string explain_page(const Compiled& c, model::Model& model) {
   torch::InferenceMode no_gradients;
   const auto& a = c.subject.automaton;
   figures::Page page(c.subject.title);
@@ -274,21 +250,25 @@ std::string explain_page(const Compiled& c, const model::Model& model) {
                   count(c.plan.layers, "layer"), count(c.plan.householders, "Householder factor"),
                   std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
                                           : "exact at every length"));
-  if (a.states <= kDrawnStates)
+  if (a.states <= kDrawnStates) {
+    const auto letters = int64_t(drawn_letters(a).size());
     page.figure(automaton_svg(c),
-                int64_t(drawn_letters(a).size()) < a.symbols
-                    ? fmt::format("The automaton, with {} of its {} letters; the coloured state is "
-                                  "where the word is.",
-                                  drawn_letters(a).size(), a.symbols)
-                    : "The automaton; the coloured state is where the word is.");
-  else
+                fmt::format("The automaton{}; the coloured state is where the word is{}.",
+                            letters < a.symbols
+                                ? fmt::format(", with {} of its {} letters", letters, a.symbols)
+                                : "",
+                            a.accept.empty() ? "" : ", and double circles accept"));
+  } else {
     page.note(fmt::format("{} states are too many to draw.", a.states));
-  word(page, c);
+  }
+  word(page, c, model);
   if (!c.plan.components.empty() && c.plan.kind != automata::PlanKind::kConstant) {
     page.heading("The cascade");
     page.paragraph(
-        "Each level splits the set of states that the levels above leave open into tiles. A letter "
-        "permutes its coordinate, resets it or leaves it alone.");
+        "The plan is a stack of small machines. Each level holds one of a few values, its "
+        "coordinate: which part of the states that the levels above leave open the automaton is "
+        "in (in the theory of cascades these parts are called tiles). A letter overwrites the "
+        "value, permutes it or leaves it alone.");
     page.html(cascade_text(c));
   }
   heads(page, c, model);

@@ -5,8 +5,8 @@
 
 namespace lrnn::cli {
 
-// The automaton, its cascade, what every head does to its state, and a word to step through: one
-// self-contained HTML page.
-std::string explain_page(const compile::Compiled& compiled, const model::Model& model);
+// The automaton, a word to step through with what every head holds, the cascade, and the
+// eigenvalues of every head: one self-contained HTML page.
+std::string explain_page(const compile::Compiled& compiled, model::Model& model);
 
 }  // namespace lrnn::cli

@@ -26,6 +26,7 @@ struct Verified {
   automata::Subject subject;
   std::optional<compile::Certificate> certificate;
   std::string exactness;  // exact or drift; empty: nothing is proved
+  bool trained = false;   // otherwise compiled, and compared with an automaton that was named
   double t_safe = std::numeric_limits<double>::infinity();
   compile::LongRun run;
   // Of models that drift.
@@ -64,6 +65,7 @@ Verified verify(const VerifyArguments& a, const automata::Source& source) {
     if (double(tokens) > c->t_safe) tokens = int64_t(c->t_safe);
     read = experiments::tokens_of(*run.task, out.subject);
   } else {
+    out.trained = !experiments::is_compiled(a.run) || run.step > 0;
     read = trained(run, source, out.subject);
   }
   out.run = compile::long_run(*run.model, out.subject.automaton, read,
@@ -131,7 +133,9 @@ void print(const Verified& v, const experiments::Run& run) {
       std::cout << "certificate: NO, " << v.certificate->first_wrong() << "\n";
   }
   if (v.exactness.empty())
-    std::cout << "a trained model: nothing is proved, words are tried";
+    std::cout << (v.trained ? "a trained model: nothing is proved, words are tried"
+                            : "compared with the automaton named: nothing is proved, words are "
+                              "tried");
   else
     std::cout << fmt::format("exactness: {}", v.exactness);
   if (std::isfinite(v.t_safe)) {

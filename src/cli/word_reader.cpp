@@ -4,34 +4,28 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/error.h"
 
 namespace lrnn::cli {
 namespace {
 
-// Bytes of a UTF-8 character, by its first.
-size_t utf8_bytes(unsigned char first) {
-  return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-}
+constexpr size_t kLongestSymbol = 4096;  // a file of another kind may have no spaces at all
 
 }  // namespace
 
-WordReader::WordReader(const tasks::Task& task) : buffer_(1 << 16) {
-  for (const int64_t t : task.letters()) {
-    const auto word = task.word(t);
-    tokens_.emplace(word, t);
-    symbols_.push_back(word);
-    characters_ &= !word.empty() && utf8_bytes(static_cast<unsigned char>(word[0])) == word.size();
-  }
-}
+WordReader::WordReader(const tasks::Task& task)
+    : letters_(task), characters_(letters_.characters()), buffer_(1 << 16) {}
 
 int WordReader::next() {
   if (at_ == filled_) {
     ssize_t n;
     do n = ::read(0, buffer_.data(), buffer_.size());
     while (n < 0 && errno == EINTR);
-    if (n <= 0) return -1;
+    if (n < 0)
+      throw Error(cat("the words cannot be read from standard input: ", std::strerror(errno)));
+    if (n == 0) return -1;
     at_ = 0, filled_ = size_t(n);
   }
   return static_cast<unsigned char>(buffer_[at_++]);
@@ -47,36 +41,49 @@ bool WordReader::more_is_waiting() {
 bool WordReader::symbol(std::string& text, bool& end_of_line) {
   text.clear();
   end_of_line = false;
+  int depth = 0;  // of a group element's brackets
   for (int c = next(); c >= 0; c = next()) {
     in_line_ = true;
-    if (c == '\n' || (!characters_ && (c == ' ' || c == '\t' || c == '\r'))) {
-      if (c != '\n' && text.empty()) continue;
-      if (c == '\n' && !text.empty()) return --at_, true;
-      if (c == '\n') return end_of_line = true, false;
+    if (c == '\n') {
+      if (!text.empty()) return --at_, true;
+      return end_of_line = true, false;
+    }
+    const bool space = c == ' ' || c == '\t' || c == '\r';
+    if (space && depth == 0 && !characters_) {
+      if (text.empty()) continue;
       return true;
     }
-    if (characters_ && text.empty() && (c == '\r' || c == ' ') &&
-        !tokens_.contains(std::string(1, char(c))))
+    if (characters_ && text.empty() && space && letters_.find(std::string(1, char(c))) < 0)
       continue;  // "1 1" reads like "11"
-    text += char(c);
-    if (characters_ && text.size() == utf8_bytes(static_cast<unsigned char>(text[0]))) return true;
+    text += space && depth > 0 ? ' ' : char(c);
+    bool whole = text.size() == tasks::utf8_bytes(static_cast<unsigned char>(text[0]));
+    if (letters_.of_a_group() && (c == '(' || c == '[')) whole = ++depth == 0;
+    if (letters_.of_a_group() && (c == ')' || c == ']')) whole = --depth <= 0;
+    if ((characters_ && whole && depth <= 0) || text.size() >= kLongestSymbol) return true;
   }
   return !text.empty();
 }
 
+void WordReader::unknown(const std::string& text) const {
+  std::string hint = "its symbols are " + letters_.some();
+  if (!characters_) hint += ", separated by spaces";
+  if (letters_.of_a_group()) hint += "; `lrnn run RUN --key` lists all ways to write them";
+  const size_t shown = 40;
+  throw Error(cat("line ", line_, ": '", text.substr(0, shown), text.size() > shown ? "…" : "",
+                  "' is not a symbol of this model"),
+              hint);
+}
+
 int64_t WordReader::token(const std::string& text) const {
-  if (const auto at = tokens_.find(text); at != tokens_.end()) return at->second;
-  std::string known;
-  for (const auto& word : symbols_) {
-    if (known.size() < 60) {
-      known += " " + word;
-      continue;
-    }
-    known += " …";
-    break;
+  int64_t found = -1;
+  try {
+    found = letters_.find(text);
+  } catch (const Error& e) {
+    throw Error(cat("line ", line_, ": ", e.what()),
+                e.hint() + "; spaces stand between symbols, as in (12) (23)");
   }
-  throw Error(cat("line ", line_, ": '", text.substr(0, 40), "' is not a symbol of this model"),
-              cat("its symbols are", known, characters_ ? "" : ", separated by spaces"));
+  if (found < 0) unknown(text);
+  return found;
 }
 
 bool WordReader::read(std::vector<int64_t>& tokens, size_t most, bool& ended) {

@@ -32,6 +32,8 @@ class Trunk : public torch::nn::Module {
       const bool last = i + 1 == blocks_.size();
       x = blocks_[i]->forward(x, state[i], layer_context(context, i, last));
     }
+    // What the head reads, before its norm.
+    if (context.observe) context.observe("stream", x.sum());
     return norm_ ? norm_->after(x.x.x, x.y, true).second : x.sum();
   }
 

@@ -1,5 +1,7 @@
 #include "tasks/automaton.h"
 
+#include <unordered_map>
+
 #include "automata/text_format.h"
 #include "base/random.h"
 #include "tasks/follow.h"
@@ -12,7 +14,7 @@ namespace {
 constexpr uint64_t kAutomatonTrain = 0x5'0000'0000'0000, kAutomatonEval = 0x6'0000'0000'0000;
 
 struct Config {
-  std::string regex, alphabet, group, letters, example, automaton;
+  std::string regex, alphabet, group, letters, example, automaton, answers = "auto";
   int64_t bos = 0;
   TrainKeys<1, 128> train;
   EvalKeys<512, 512, 64> eval;
@@ -20,9 +22,15 @@ struct Config {
     visit("regex", regex, "the words it accepts: the answers are accept and reject");
     visit("alphabet", alphabet, "of the regex: one symbol per character");
     visit("group", group, "or the elements of a group: S5, A5, Z60, …; the answer is the product");
-    visit("letters", letters, "of the group that are read: all, swaps, or ids such as 1,5");
+    visit("letters", letters,
+          "of the group that are read: all, swaps, generators, or elements such as (12),(123) or "
+          "1,5");
     visit("example", example, "or one of the named automata");
     visit("automaton", automaton, "or an automaton as JSON text");
+    visit("answers", answers,
+          "accept (or reject), or states; auto: accept for a regex and for examples that are "
+          "languages",
+          {"auto", "accept", "states"});
     visit("bos", bos, "tokens before every word", at_least(0));
     visit("train", train, "what it is trained on");
     visit("eval", eval, "what it is tested on");
@@ -34,6 +42,20 @@ struct Config {
   }
 
   automata::Subject subject() const {
+    auto out = named();
+    if (answers == "states") out.recogniser = false;
+    if (answers != "accept") return out;
+    if (out.automaton.accept.empty())
+      throw Error(cat("task.answers is accept, but ", out.title, " does not say what it accepts"),
+                  "answers: states follows its states");
+    out.recogniser = true;
+    return out;
+  }
+  MutableTask make() const;
+
+ private:
+  automata::Subject named() const {
+    // By itself JSON means states, accepting ones or not: so it was when runs began to hold it.
     if (!automaton.empty()) {
       const auto a = automata::from_json(automaton, "task.automaton");
       return {"an automaton", automata::reachable(a), false};
@@ -46,7 +68,6 @@ struct Config {
     if (!source.has_regex && group.empty() && example.empty()) source.group = "Z2";
     return automata::load(source);
   }
-  MutableTask make() const;
 };
 
 // Letters are drawn uniformly, but a letter into a state that is never left again is drawn anew, so
@@ -84,6 +105,14 @@ class Words final : public Task {
     return out;
   }
   std::string empty_answer() const override { return word(answer(subject_.automaton.start)); }
+  std::optional<Elements> elements() const override {
+    if (!subject_.group) return {};
+    Elements out{*subject_.group, std::vector<int64_t>(size_t(vocabulary()), -1)};
+    std::unordered_map<std::string, int64_t> id;
+    for (int64_t a = 0; a < out.group.order(); ++a) id.emplace(out.group.element(a), a);
+    for (int64_t t = 0; t < vocabulary() - bos_; ++t) out.of_token[size_t(t)] = id.at(word(t));
+    return out;
+  }
   std::optional<Followed> followed() const override {
     Followed out{subject_.title, subject_.automaton, {}};
     for (int64_t s = 0; s < out.automaton.states; ++s) out.answer.push_back(answer(s));
@@ -143,6 +172,7 @@ std::string automaton_config(const automata::Source& source, const automata::Sub
     line("letters", source.letters);
     line("example", source.example);
   }
+  line("answers", subject.recogniser ? "accept" : "states");
   out << YAML::Key << "bos" << YAML::Value << bos << YAML::EndMap;
   return out.c_str();
 }

@@ -73,6 +73,13 @@ class Each final : public Task {
     return out;
   }
   std::string empty_answer() const override { return word(q_.start); }
+  std::optional<Elements> elements() const override {
+    if (!q_.group) return {};
+    Elements out{*q_.group, {}};
+    for (int64_t t = 0; t < vocabulary(); ++t)
+      out.of_token.push_back(t < q_.group->order() ? t : -1);
+    return out;
+  }
   std::optional<Followed> followed() const override {
     if (!q_.step) return {};
     const auto read = letters();

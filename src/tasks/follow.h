@@ -43,6 +43,7 @@ struct AskEach {
   std::function<int64_t(int64_t, int64_t)> step;  // state, token -> state
   std::vector<std::string> words;                 // one per token id
   int64_t bos = -1;                               // -1: none
+  std::optional<automata::Group> group = {};      // whose elements the first tokens are
   // Training visits this many distinct sequences, in a new order in every epoch; 0: all fresh.
   int64_t set = 0;
 

@@ -63,6 +63,7 @@ struct GroupConfig {
       q.words.push_back(special);
     q.bos = words.symbols() + 1;
     q.start = words.group.identity();
+    q.group = words.group;
     q.letters = words.letters;
     if (words.special) q.letters.push_back(words.filler());
     if (words.tokens == 1)  // otherwise answers are late, and there are more states than elements

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "automata/automaton.h"
+#include "automata/group.h"
 #include "base/config.h"
 
 namespace lrnn::tasks {
@@ -33,6 +34,12 @@ struct Followed {
   std::vector<int64_t> answer;  // the token for each state; -1: nobody asks there
 };
 
+// Of tasks whose words are about a group: which of its elements each token is, -1 for none.
+struct Elements {
+  automata::Group group;
+  std::vector<int64_t> of_token;
+};
+
 // A task is a pure function from (seed, split, index) to an example: no state, no files, no order.
 // Example 7 of seed 1 is the same on every machine, whatever was drawn before it.
 class Task {
@@ -57,6 +64,7 @@ class Task {
   virtual std::vector<int64_t> letters() const;
   virtual std::string empty_answer() const { return {}; }
   virtual std::optional<Followed> followed() const { return {}; }
+  virtual std::optional<Elements> elements() const { return {}; }
   // One line: the input in words, then "->", then the answer(s).
   virtual std::string text(const Example& example) const;
 

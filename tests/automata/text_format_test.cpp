@@ -63,7 +63,7 @@ TEST(JsonFormat, MistakesAreNamed) {
       json_error(with(kEven, R"({"a":"odd","b":"even"})", R"({"a":"odd","b":"even","c":"odd"})")),
       "f: 'even' reads 'c', which is not in the alphabet");
   EXPECT_EQ(json_error(with(kEven, R"("a":"odd")", R"("a":"add")")),
-            "f: 'even' leads to 'add' is not a state");
+            "f: 'even' leads to 'add', which is not a state");
 }
 
 TEST(JsonFormat, BrokenTextIsRefused) {
@@ -91,7 +91,9 @@ TEST(Formats, WhatIsWrittenIsReadBack) {
         a.state_names.push_back("q \"" + std::to_string(s) + "\\");
     if (a.accept.empty()) a.accept.assign(static_cast<size_t>(a.states), 0);
     expect_same(from_json(to_json(a), "f"), a);
-    const auto b = from_graph(to_graph(a), "f");
+    auto b = from_graph(to_graph(a), "f");
+    // A drawing without double circles accepts nothing and rejects nothing.
+    if (b.accept.empty()) b.accept.assign(static_cast<size_t>(b.states), 0);
     // The order of symbols is the one in which edges name them.
     EXPECT_EQ(minimal(a).states, minimal(b).states) << e.name;
     EXPECT_EQ(b.state_names, a.state_names);
@@ -120,6 +122,64 @@ TEST(GraphFormat, ReadsWhatPeopleDraw) {
   expect_same(a, from_json(kEven, "f"));
 }
 
+// Parity of a's, drawn in other ways: what tells the start, and what accepts.
+std::string even_drawn(const std::string& start, const std::string& even) {
+  return "digraph { s [" + start + "]; s -> even; even [" + even +
+         "]; even -> odd -> even [label=a] even -> even [label=b] odd -> odd [label=b] }";
+}
+
+TEST(GraphFormat, TheStartIsWhereANodeThatIsNoStatePoints) {
+  for (const char* start : {"shape=point", "shape=none", "shape=plaintext", "shape=plain",
+                            "style=invis", "style=\"invis,bold\"", "width=-0.5, shape=point"}) {
+    const auto a = from_graph(even_drawn(start, "shape=doublecircle"), "f");
+    expect_same(a, from_json(kEven, "f"));
+  }
+}
+
+TEST(GraphFormat, DoubleCirclesAcceptAndWithoutThemStatesAreTracked) {
+  for (const char* even : {"shape=doublecircle", "peripheries=2", "shape=circle peripheries=2"})
+    EXPECT_EQ(from_graph(even_drawn("shape=point", even), "f").accept, (std::vector<uint8_t>{1, 0}))
+        << even;
+  EXPECT_TRUE(from_graph(even_drawn("shape=point", "shape=circle"), "f").accept.empty());
+  EXPECT_TRUE(from_graph(even_drawn("shape=point", "peripheries=1"), "f").accept.empty());
+}
+
+// As `dot -Tdot` of Graphviz 2.43 writes it, long strings broken over lines.
+TEST(GraphFormat, ReadsWhatGraphvizPrints) {
+  const auto a = from_graph(R"gv(digraph {
+	graph [bb="0,0,214.49,105.99",
+		rankdir=LR
+	];
+	node [label="\N"];
+	""	[height=0.05,
+		pos="1.8,36.497",
+		shape=point,
+		width=0.05];
+	even	[height=1.0138,
+		pos="77.097,36.497",
+		shape=doublecircle,
+		width=1.0138];
+	"" -> even	[pos="e,40.468,36.497 3.6232,36.497 6.6513,36.497 17.65,36.497 30.197,36.497"];
+	odd	[height=0.5,
+		pos="186.54,36.497",
+		width=0.77632];
+	even -> odd	[label=a,
+		lp="136.09,43.997",
+		pos="e,158.42,36.497 113.87,36.497 124.88,36.497 137.03,\
+36.497 148.15,36.497"];
+	odd -> even	[label=a,
+		lp="136.09,24.997"];
+	even -> even	[label="\
+b",
+		lp="77.097,98.494"];
+	odd -> odd	[label=b,
+		lp="186.54,79.997"];
+}
+)gv",
+                            "f");
+  expect_same(a, from_json(kEven, "f"));
+}
+
 TEST(GraphFormat, TheCommaIsASymbolToo) {
   auto a = Automaton::from(2, 3, [](int64_t s, int64_t x) { return x == 2 ? 1 - s : s; });
   a.symbol_names = {"a", "b", ","};
@@ -142,6 +202,15 @@ TEST(GraphFormat, MistakesAreNamed) {
   EXPECT_EQ(graph_error("digraph { \"a }"), "f: line 1: a '\"' is never closed");
   EXPECT_EQ(graph_error(""), "f: line 1: expected 'digraph', found 'the end'");
   EXPECT_EQ(graph_error("digraph { \xff }"), "f is not UTF-8: column 11 is no character");
+}
+
+TEST(GraphFormat, SaysHowToDrawAStart) {
+  try {
+    from_graph("digraph { a -> a [label=x] }", "f");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.hint(), "point at it: start [shape=point]; start -> the_first_state;");
+  }
 }
 
 TEST(Formats, FilesThatAreNotThere) {

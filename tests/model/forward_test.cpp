@@ -138,7 +138,7 @@ TEST(Model, ObserversSeeEveryLayer) {
   model.forward(torch::zeros({1, 9}, torch::kInt64), state, context);
   EXPECT_EQ(seen, (std::set<std::string>{"layers.0.k", "layers.0.v", "layers.0.beta",
                                          "layers.0.log_gate", "layers.1.k", "layers.1.v",
-                                         "layers.1.beta", "layers.1.log_gate"}));
+                                         "layers.1.beta", "layers.1.log_gate", "stream"}));
 }
 
 }  // namespace

@@ -16,9 +16,10 @@ grep -q "'c' is not a symbol" "$work/err" || fail "the unknown symbol is not nam
 "$LRNN" verify "$work/abba" --tokens 2000 --json >"$work/json"
 grep -q '"right":true' "$work/json" || fail "verify is not content"
 
-# A group: elements by number, y <- y * x.
+# A group: elements as cycles, or by number, y <- y * x.
 "$LRNN" compile --group S3 -o "$work/s3" --json | grep -q '"householders":2' || fail "S3 needs 2"
-expect "product" "$(printf '1 1\n1\n' | "$LRNN" run "$work/s3" | tr '\n' ' ')" "0 1 "
+expect "product" "$(printf '1 1\n1\n' | "$LRNN" run "$work/s3" | tr '\n' ' ')" "e (23) "
+expect "product by number" "$(printf '1 1\n1\n' | "$LRNN" run "$work/s3" --ids | tr '\n' ' ')" "0 1 "
 "$LRNN" eval "$work/s3" --samples 8 | grep -q 'accuracy 1.0000' || fail "eval of a compiled model"
 "$LRNN" spectrum "$work/s3" --samples 2 >/dev/null
 

@@ -47,11 +47,17 @@ def words(draw, symbols):
 
 
 def answers(source, given):
-    """What the compiled model says to the words."""
+    """What the compiled model says to the words, and which states it says it is in."""
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model")
         lrnn("compile", *source, "-o", model)
-        return lrnn("run", model, text="".join(w + "\n" for w in given)).splitlines()
+        text = "".join(w + "\n" for w in given)
+        return [lrnn("run", model, *how, text=text).splitlines() for how in ([], ["--states"])]
+
+
+def end_of(dfa, word):
+    """The state that the word leads to."""
+    return list(dfa.read_input_stepwise(word, ignore_rejection=True))[-1]
 
 
 def expression(draw, depth):
@@ -97,7 +103,9 @@ def one_expression(seed):
         source = ("--regex", text, "--alphabet", "ab")
         ours = json.loads(lrnn("check", *source, "--json"))["automaton"]
         assert as_dfa(ours) == theirs, text
-        assert answers(source, said) == list(said.values()), (seed, text)
+        answered, states = answers(source, said)
+        assert answered == list(said.values()), (seed, text)
+        assert states == [end_of(as_dfa(ours), w) for w in said], (seed, text)
     said.pop("")  # the program's business: no token, no answer of the model
     return {"name": text, "regex": text, "alphabet": "ab", "minimal": as_json(theirs),
             "states": len(theirs.states), "words": said}
@@ -113,7 +121,7 @@ def one_automaton(seed):
     reachable = {given["start"]}
     while more := {t for s in reachable for t in given["next"][s].values()} - reachable:
         reachable |= more
-    said = {w: list(dfa.read_input_stepwise(w, ignore_rejection=True))[-1] for w in words(draw, "abc")}
+    said = {w: end_of(dfa, w) for w in words(draw, "abc")}
     if seed < BY_COMMAND:
         by_command(given, dfa, reachable, said)
     said.pop("")
@@ -129,7 +137,9 @@ def by_command(given, dfa, reachable, said):
         assert as_dfa(found["automaton"]) == dfa, given
         assert set(found["automaton"]["states"]) == reachable, given
         if len(reachable) <= COMPILED_STATES:
-            assert answers(("--automaton", path), said) == list(said.values()), given
+            answered, states = answers(("--automaton", path), said)
+            assert states == list(said.values()), given
+            assert answered == ["accept" if dfa.accepts_input(w) else "reject" for w in said], given
 
 
 cases = [one_expression(seed) for seed in range(EXPRESSIONS)]
