@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/eval_measure.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "experiments/result.h"
 #include "figures/table.h"
@@ -66,7 +67,7 @@ void print(const Measured& m) {
 }
 
 int evaluate_run(const EvalArguments& a, const std::string& device) {
-  auto run = experiments::open(a.run);
+  auto run = open_run(a.run);
   const std::string mixer = run.config.model.mixer.text("name");
   check(a.kernels.empty() || mixer == "delta_product",
         "--kernel chooses between kernels of delta_product, and this model's mixer is ", mixer);
@@ -84,6 +85,7 @@ int evaluate_run(const EvalArguments& a, const std::string& device) {
   if (a.json) {
     print_json({{"run", a.run},
                 {"step", run.step},
+                {"damaged", run.damaged},
                 {"evaluation", experiments::to_json(e)},
                 {m.prefix ? "positions" : "lengths", to_json(m)},
                 {"csv", csv_file},

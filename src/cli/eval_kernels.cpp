@@ -88,6 +88,7 @@ int compare_kernels(experiments::Run& run, const EvalArguments& a) {
     for (const auto& curve : curves) lines.push_back(to_json(curve));
     print_json({{"run", a.run},
                 {"step", run.step},
+                {"damaged", run.damaged},
                 {"curves", lines},
                 {"csv", csv},
                 {"markdown", markdown},

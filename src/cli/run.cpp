@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "cli/word_reader.h"
 #include "model/decoder.h"
@@ -214,7 +215,7 @@ int64_t threads_for(const model::Model& model, bool every) {
 }
 
 int run_words(const RunArguments& a, const std::string& device) {
-  auto run = experiments::open(a.run);
+  auto run = open_run(a.run);
   const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;
   run.model->to(torch::Device(device));
