@@ -22,6 +22,7 @@ const std::vector<Command>& commands();
 Action train(CLI::App& app);
 Action eval(CLI::App& app);
 Action spectrum(CLI::App& app);
+Action curves(CLI::App& app);
 Action show(CLI::App& app);
 Action export_model(CLI::App& app);
 Action demo(CLI::App& app);

@@ -15,6 +15,7 @@ const std::vector<Command>& commands() {
       {"train", "train what a config describes, or go on with it", train},
       {"eval", "accuracy of a run by length, as table, CSV and figure", eval},
       {"spectrum", "the eigenvalues a trained model uses, as text and figure", spectrum},
+      {"curves", "loss and accuracy of runs by step, as figure and CSV", curves},
       {"reproduce", "train what a published table is made of, and compare", reproduce},
       {"show", "a config with every key, and the model it makes", show},
       {"export", "a run as a folder that fla and transformers load", export_model},

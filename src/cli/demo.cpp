@@ -10,6 +10,7 @@
 #include "cli/configs_folder.h"
 #include "cli/demo_page.h"
 #include "cli/interrupt.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 
@@ -71,6 +72,7 @@ int run_demo(const DemoArguments& a) {
                                            .interrupted = interrupted});
   bar.clear();
   if (rows.empty()) return say("interrupted"), kInterrupted;
+  for (const auto& row : rows) warn_of_damage(row.run);
 
   const std::string page = a.out + "/demo.html";
   write_file(page, demo_page(rows));

@@ -29,7 +29,8 @@ std::shared_ptr<std::string> add_device(CLI::App& app) {
 
 std::string why_no_cuda() {
   const auto file = plug_in();
-  if (!std::filesystem::exists(file)) return "this build has no CUDA kernels (`make cuda` adds them)";
+  if (!std::filesystem::exists(file))
+    return "this build has no CUDA kernels (`make cuda` adds them)";
   // Before LibTorch is asked about CUDA: the plug-in brings LibTorch's own CUDA half with it.
   if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
     const char* why = dlerror();

@@ -62,6 +62,7 @@ int compare_kernels(experiments::Run& run, const EvalArguments& a) {
     for (const auto& curve : curves) lines.push_back(kernel_json(curve));
     print_json({{"run", folder},
                 {"step", run.step},
+                {"damaged", run.damaged},
                 {"curves", lines},
                 {"csv", csv},
                 {"markdown", markdown},

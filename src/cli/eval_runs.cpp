@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/eval_table.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "experiments/identity.h"
 #include "experiments/result.h"
@@ -53,7 +54,7 @@ std::vector<EvaluatedRun> open_all(const EvalArguments& a, const std::string& de
   std::set<std::string> seen;
   for (const auto& folder : a.runs) {
     check(seen.insert(folder).second, "the run ", folder, " is named twice");
-    out.push_back({folder, experiments::open(folder), {}, {}});
+    out.push_back({folder, open_run(folder), {}, {}});
     auto& run = out.back().run;
     out.back().model = experiments::identity(run.config.model);
     const std::string mixer = run.config.model.mixer.text("name");
@@ -87,6 +88,7 @@ std::string figure_alone(const EvaluatedRun& one) {
 Json json_of(const EvaluatedRun& one, const std::string& figure) {
   return {{"run", one.folder},
           {"step", one.run.step},
+          {"damaged", one.run.damaged},
           {"evaluation", experiments::to_json(one.measured.whole)},
           {one.measured.positions ? "positions" : "lengths", lengths_json(one.measured)},
           {"csv", one.csv()},

@@ -3,6 +3,7 @@
 #include "cli/automaton_options.h"
 #include "cli/command.h"
 #include "cli/explain_page.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "experiments/compiled.h"
 
@@ -16,12 +17,14 @@ struct ExplainArguments {
 
 int explain(const ExplainArguments& a, const automata::Source& source) {
   std::string file = a.out, page;
+  std::vector<std::string> damaged;
   if (!a.run.empty()) {
-    const auto run = experiments::open(a.run);
+    const auto run = open_run(a.run);
     if (!experiments::is_compiled(a.run))
       throw Error(cat("the run in ", a.run, " was not compiled"),
                   "`lrnn spectrum` shows what a trained model does; --regex, --group, … explain an "
                   "automaton");
+    damaged = run.damaged;
     const auto c = experiments::recompile(run);
     page = explain_page(*c, *run.model);
     if (file.empty()) file = a.run + "/explain.html";
@@ -34,7 +37,7 @@ int explain(const ExplainArguments& a, const automata::Source& source) {
   }
   write_file(file, page);
   if (a.json)
-    print_json({{"page", file}});
+    print_json({{"page", file}, {"damaged", damaged}});
   else
     std::cout << "page: " << file << "\n";
   return kDone;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "experiments/run.h"
 #include "model/fla_config.h"
@@ -16,7 +17,7 @@ struct ExportArguments {
 };
 
 int export_run(const ExportArguments& a) {
-  const auto run = experiments::open(a.run);
+  const auto run = open_run(a.run);
   // Asked first: a model that fla cannot say must not leave a folder behind.
   const auto config = model::fla_config(run.config.model, run.task->vocabulary());
   std::error_code failed;
@@ -25,7 +26,11 @@ int export_run(const ExportArguments& a) {
   model::write_for_fla(a.out, *run.model);
   const auto type = config.at("model_type").get<std::string>();
   if (a.json) {
-    print_json({{"run", a.run}, {"step", run.step}, {"folder", a.out}, {"model_type", type}});
+    print_json({{"run", a.run},
+                {"step", run.step},
+                {"damaged", run.damaged},
+                {"folder", a.out},
+                {"model_type", type}});
     return kDone;
   }
   std::cout << a.out << ": config.json and model.safetensors of a fla " << type << " after "

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cli/command.h"
+#include "cli/configs_folder.h"
 #include "experiments/run.h"
 
 namespace lrnn::cli {
@@ -53,7 +54,7 @@ std::vector<Key> keys_of(const experiments::RunConfig& config) {
 }
 
 int show_keys_of_config(const KeysArguments& a) {
-  const auto config = experiments::read_config(a.config, a.overrides);
+  const auto config = experiments::read_config(find_config(a.config), a.overrides);
   const auto resolved = experiments::resolve(config);
   auto keys = keys_of(config);
   Json list = Json::array();

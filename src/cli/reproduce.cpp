@@ -1,9 +1,6 @@
 #include "experiments/reproduce.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <iostream>
@@ -15,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/reproduce_progress.h"
 #include "cli/reproduce_report.h"
+#include "experiments/file_lock.h"
 #include "experiments/process.h"
 
 namespace lrnn::cli {
@@ -32,23 +30,14 @@ struct ReproduceArguments {
 };
 
 // Two of them in one folder would each start what the other has not.
-class SuiteLock {
- public:
-  explicit SuiteLock(const std::string& folder) {
-    std::filesystem::create_directories(folder);
-    file_ = ::open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    check(file_ >= 0, "cannot write ", folder, "/lock");
-    if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return;
-    ::close(file_);
+experiments::FileLock lock_suite(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  auto lock = experiments::FileLock::take(folder + "/lock");
+  if (!lock)
     throw Error(cat("another lrnn reproduce is at work in ", folder),
                 "wait for it, stop it, or choose another folder with --out");
-  }
-  ~SuiteLock() { ::close(file_); }
-  SuiteLock(const SuiteLock&) = delete;
-
- private:
-  int file_ = -1;
-};
+  return std::move(*lock);
+}
 
 std::string published_text(const experiments::Cell& cell) {
   if (!std::isnan(cell.published.best)) return fmt::format("{:.3f}", cell.published.best);
@@ -91,15 +80,20 @@ int list_suites(const ReproduceArguments& a, const std::vector<Suite>& suites) {
 ReproduceReport report_of(const Suite& suite, const ReproduceArguments& a,
                           const std::vector<PlannedRun>& runs,
                           const std::vector<RunProgress>& progress) {
-  ReproduceReport out{suite, a.plan, experiments::outcomes(suite, runs), {}};
-  for (size_t i = 0; i < runs.size(); ++i)
+  ReproduceReport out{suite, a.plan, experiments::outcomes(suite, runs)};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto name = run_name(suite, runs[i], a.plan.lr_grid);
     if (progress[i].state == RunProgress::kFailed)
-      out.failures.push_back(run_name(suite, runs[i], a.plan.lr_grid) + ": " + progress[i].news);
+      out.failures.push_back(name + ": " + progress[i].news);
+    for (const auto& sentence : progress[i].warnings)
+      out.warnings.push_back(name + ": " + sentence);
+  }
   return out;
 }
 
 int print_report(const ReproduceArguments& a, const ReproduceReport& report,
                  const std::string& page) {
+  for (const auto& sentence : report.warnings) say("warning: " + sentence);
   const int code = report.failures.empty() ? kDone : kNo;
   if (a.json) {
     auto json = reproduce_json(report);
@@ -123,14 +117,14 @@ int report_suite(const ReproduceArguments& a, const Suite& suite) {
   if (std::none_of(runs.begin(), runs.end(), experiments::finished))
     throw Error(cat("no run of this table is finished in ", folder),
                 "--report trains nothing; leave it out to train what is missing");
-  const SuiteLock lock(folder);
+  const auto lock = lock_suite(folder);
   const auto report = report_of(suite, a, runs, std::vector<RunProgress>(runs.size()));
   return print_report(a, report, write_reproduce_report(report));
 }
 
 int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string& device) {
   const auto runs = experiments::plan(suite, a.plan);
-  const SuiteLock lock(experiments::suite_folder(suite, a.plan));
+  const auto lock = lock_suite(experiments::suite_folder(suite, a.plan));
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
   const int64_t jobs =
       std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(), int64_t(runs.size()));

@@ -25,12 +25,6 @@ int64_t seeds_done(const CellOutcome& cell) {
 // Missing numbers are null.
 Json number_or_null(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 
-Json summary_json(const experiments::Summary& s) {
-  return {{"best", number_or_null(s.best)},
-          {"median", number_or_null(s.median)},
-          {"mad", number_or_null(s.mad)}};
-}
-
 Json cell_json(const CellOutcome& cell) {
   Json runs = Json::array();
   for (const auto& run : cell.runs)
@@ -58,6 +52,12 @@ Json cell_json(const CellOutcome& cell) {
 }
 
 }  // namespace
+
+Json summary_json(const experiments::Summary& s) {
+  return {{"best", number_or_null(s.best)},
+          {"median", number_or_null(s.median)},
+          {"mad", number_or_null(s.mad)}};
+}
 
 std::string reproduce_warning(const experiments::PlanOptions& options) {
   std::string out;
@@ -130,7 +130,8 @@ Json reproduce_json(const ReproduceReport& report) {
           {"seeds", report.options.seeds},
           {"warning", reproduce_warning(report.options)},
           {"cells", cells},
-          {"failures", report.failures}};
+          {"failures", report.failures},
+          {"warnings", report.warnings}};
 }
 
 std::string write_reproduce_report(const ReproduceReport& report) {

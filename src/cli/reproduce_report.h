@@ -13,7 +13,8 @@ struct ReproduceReport {
   experiments::Suite suite;
   experiments::PlanOptions options;
   std::vector<experiments::CellOutcome> cells;
-  std::vector<std::string> failures;  // "parity, Mamba [0,1], seed 42: why"
+  std::vector<std::string> failures = {};  // "parity, Mamba [0,1], seed 42: why"
+  std::vector<std::string> warnings = {};  // the same, of damaged checkpoints and the like
 };
 
 // What is not as published ("SHORTENED to 0.05 of the steps"), or nothing. Shown wherever results
@@ -23,6 +24,7 @@ std::string reproduce_warning(const experiments::PlanOptions& options);
 figures::Table reproduce_table(const ReproduceReport& report);
 std::string reproduce_markdown(const ReproduceReport& report);
 Json reproduce_json(const ReproduceReport& report);
+Json summary_json(const experiments::Summary& summary);     // what is missing is null
 std::string reproduce_page(const ReproduceReport& report);  // self-contained HTML with figures
 
 // table.md, table.csv, table.json and report.html in the suite's folder; the result is the page.

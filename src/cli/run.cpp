@@ -9,6 +9,7 @@
 
 #include "cli/command.h"
 #include "cli/device.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "cli/run_answers.h"
 #include "cli/run_key.h"
@@ -119,7 +120,7 @@ int64_t threads_for(const model::Model& model, bool every) {
 }
 
 int run_words(const RunArguments& a, const std::string& device) {
-  auto run = experiments::open(a.run);
+  auto run = open_run(a.run);
   if (a.key) return print_key(*run.task, a.json), kDone;
   const training::Threads threads(threads_for(*run.model, a.every));
   torch::InferenceMode no_gradients;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "cli/spectrum_figure.h"
 #include "figures/spectrum.h"
@@ -126,7 +127,10 @@ struct Seen {
 Json to_json(const Seen& seen) {
   Json list = Json::array();
   for (const auto& head : seen.heads) list.push_back(to_json(head, *seen.run.task));
-  return {{"run", seen.run.folder}, {"step", seen.run.step}, {"heads", list}};
+  return {{"run", seen.run.folder},
+          {"step", seen.run.step},
+          {"damaged", seen.run.damaged},
+          {"heads", list}};
 }
 
 // What the numbers are, once for every kind among them.
@@ -152,7 +156,7 @@ int show_spectrum(const SpectrumArguments& a) {
   std::vector<Seen> all;
   std::vector<NamedSpectrum> drawn;
   for (const auto& folder : a.runs) {
-    Seen seen{experiments::open(folder), {}};
+    Seen seen{open_run(folder), {}};
     seen.heads =
         experiments::spectrum(*seen.run.model, *seen.run.task,
                               uint64_t(a.seed >= 0 ? a.seed : seen.run.config.seed), a.samples);

@@ -7,6 +7,7 @@
 
 #include "cli/automaton_options.h"
 #include "cli/command.h"
+#include "cli/open_run.h"
 #include "cli/output.h"
 #include "compile/certificate.h"
 #include "experiments/compiled.h"
@@ -51,8 +52,7 @@ compile::Tokens trained(const experiments::Run& run, const automata::Source& sou
   return experiments::tokens_of(*run.task, *own);
 }
 
-Verified verify(const VerifyArguments& a, const automata::Source& source) {
-  auto run = experiments::open(a.run);
+Verified verify(experiments::Run& run, const VerifyArguments& a, const automata::Source& source) {
   Verified out;
   compile::Tokens read;
   int64_t tokens = int64_t(a.tokens);
@@ -99,6 +99,7 @@ Json to_json(const Verified& v, const experiments::Run& run) {
              {"want", run.task->word(m->want)},
              {"got", run.task->word(m->got)}};
   return {{"run", run.folder},
+          {"damaged", run.damaged},
           {"title", v.subject.title},
           {"right", v.right()},
           {"exactness", v.exactness.empty() ? Json(nullptr) : Json(v.exactness)},
@@ -181,8 +182,8 @@ Action verify_model(CLI::App& app) {
       "wrong.\n"
       "Exit code 1 when something is wrong.\n\nExample:\n  lrnn verify runs/abba --tokens 1e6");
   return [a, source] {
-    const auto v = verify(*a, *source);
-    const auto run = experiments::open(a->run);
+    auto run = open_run(a->run);
+    const auto v = verify(run, *a, *source);
     a->json ? print_json(to_json(v, run)) : print(v, run);
     return v.right() ? kDone : kNo;
   };

@@ -32,8 +32,7 @@ AppendFile::~AppendFile() {
   if (file_ >= 0) ::close(file_);
 }
 
-void AppendFile::line(const std::string& text) {
-  const std::string bytes = text + '\n';
+void AppendFile::bytes(std::string_view bytes) {
   for (size_t done = 0; done < bytes.size();) {
     const ssize_t n = ::write(file_, bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;

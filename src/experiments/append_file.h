@@ -1,10 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lrnn::experiments {
 
-// A file that only grows: metrics.jsonl. Errors name the file and say why.
+// A file that only grows, such as metrics.jsonl. Errors name the file and say why.
 class AppendFile {
  public:
   // Keeps the first `keep` bytes of what is there; a file shorter than that is an Error.
@@ -13,7 +14,8 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  void line(const std::string& text);
+  void line(const std::string& text) { bytes(text + '\n'); }
+  void bytes(std::string_view bytes);
   void sync();  // what was written is on the disk
   int64_t size() const { return size_; }
 

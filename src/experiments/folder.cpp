@@ -1,18 +1,15 @@
 #include "experiments/folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <torch/version.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 
 #include "base/atomic_file.h"
+#include "experiments/ending.h"
+#include "experiments/remove.h"
 
 namespace lrnn::experiments {
 
@@ -57,50 +54,50 @@ std::string print_config(const RunConfig& config) {
   return std::string(out.c_str()) + "\n";
 }
 
-Folder::Folder(const std::string& path, const RunConfig& config, bool resume)
+void require_same(const std::string& config_file, const RunConfig& now, bool extend) {
+  std::string changed;
+  for (const auto& difference : changes(config_file, now))
+    if (!harmless(difference) && !(extend && about_the_end(difference)))
+      changed += (changed.empty() ? "" : ", ") + difference;
+  if (!changed.empty())
+    throw Error(cat(config_file, " is not the config given now: ", changed),
+                "use the same config, or start a new run with another --out");
+}
+
+Folder::Folder(const std::string& path, const RunConfig& config, const Begin& begin)
     : path_(path), checkpoints_(path + "/checkpoints") {
   check(!path.empty(), "a run needs a folder to write to");
-  std::error_code failed;
-  fs::create_directories(path, failed);
-  if (failed || !fs::is_directory(path))
-    throw Error(cat("cannot make the folder ", path, ": ",
-                    failed ? failed.message() : "it is something else"));
+  if (begin.overwrite) check_removable(path);  // before a lock is left in somebody else's folder
+  make();
+  lock_ = FileLock::take(file("lock"));
+  if (!lock_)
+    throw Error(cat("another process is training in ", path_),
+                "wait for it, stop it, or choose another folder with --out");
+  if (begin.overwrite) remove_run(path);
   existed_ = fs::exists(file("config.yaml"));
-  if (existed_ && !resume)
-    throw Error(cat(path, " already holds a run"),
-                "continue it with --resume, or choose another folder with --out");
-  lock();
-  try {
-    if (existed_) check_config(config);
-    write_atomically(file("config.yaml"), print_config(config));
-  } catch (...) {
-    ::close(lock_);
-    throw;
-  }
+  if (existed_) check_there(config, begin);
+  write_atomically(file("config.yaml"), print_config(config));
 }
 
-Folder::~Folder() { ::close(lock_); }
-
-// The kernel drops the lock when the process ends, however it ends.
-void Folder::lock() {
-  lock_ = ::open(file("lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  check(lock_ >= 0, "cannot write ", file("lock"), ": ", std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-  const int error = errno;
-  ::close(lock_);
-  if (error != EWOULDBLOCK)
-    throw Error(cat("cannot lock ", file("lock"), ": ", std::strerror(error)));
-  throw Error(cat("another process is training in ", path_),
-              "wait for it, stop it, or choose another folder with --out");
+void Folder::make() const {
+  std::error_code failed;
+  fs::create_directories(path_, failed);
+  if (failed || !fs::is_directory(path_))
+    throw Error(cat("cannot make the folder ", path_, ": ",
+                    failed ? failed.message() : "it is something else"));
 }
 
-void Folder::check_config(const RunConfig& config) const {
-  std::string changed;
-  for (const auto& difference : changes(file("config.yaml"), config))
-    if (!harmless(difference)) changed += (changed.empty() ? "" : ", ") + difference;
-  if (!changed.empty())
-    throw Error(cat(file("config.yaml"), " is not the config given now: ", changed),
-                "use the same config, or start a new run with another --out");
+void Folder::check_there(const RunConfig& config, const Begin& begin) const {
+  if (!begin.resume && checkpoints_.steps().empty())
+    throw Error(cat(path_, " holds a run that ended before its first checkpoint"),
+                "--resume begins it again, --overwrite puts a new one in its place");
+  if (!begin.resume)
+    throw Error(cat(path_, " already holds a run"),
+                "continue it with --resume, replace it with --overwrite, or choose another folder "
+                "with --out");
+  require_same(file("config.yaml"), config, begin.extend);
+  if (begin.extend)
+    check_end(checkpoints_, read_config(file("config.yaml"), {}).train, config.train);
 }
 
 Folder::Machine Folder::settle(const Machine& machine) const {

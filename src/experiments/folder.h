@@ -1,7 +1,9 @@
 #pragma once
+#include <optional>
 #include <string>
 
 #include "experiments/checkpoints.h"
+#include "experiments/file_lock.h"
 #include "experiments/run.h"
 
 namespace lrnn::experiments {
@@ -16,12 +18,14 @@ namespace lrnn::experiments {
 //   result.json    once the run is finished
 class Folder {
  public:
-  // Creates the folder or, with `resume`, goes on in it. Errors: another process is at work in it;
-  // it holds a run and `resume` is false; it holds a run with another config.
-  Folder(const std::string& path, const RunConfig& config, bool resume);
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+  // As in TrainOptions.
+  struct Begin {
+    bool resume = false, extend = false, overwrite = false;
+  };
+  // Creates the folder, goes on in it or makes room in it. Errors: another process is at work in
+  // it; it holds a run and neither was asked for; it holds a run with another config; there is more
+  // in it than a run that could be removed.
+  Folder(const std::string& path, const RunConfig& config, const Begin& begin);
 
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   const Checkpoints& checkpoints() const { return checkpoints_; }
@@ -36,13 +40,13 @@ class Folder {
   Machine settle(const Machine& now) const;
 
  private:
-  void lock();
-  void check_config(const RunConfig& config) const;
+  void make() const;
+  void check_there(const RunConfig& config, const Begin& begin) const;
 
   std::string path_;
   Checkpoints checkpoints_;
   bool existed_ = false;
-  int lock_ = -1;
+  std::optional<FileLock> lock_;
 };
 
 // The config as text, with every key.
@@ -50,5 +54,8 @@ std::string print_config(const RunConfig& config);
 // What is not in a run's config.yaml as it is given now; a key that an earlier version did not know
 // has its default there.
 std::vector<std::string> changes(const std::string& config_file, const RunConfig& now);
+// An Error when there are changes that matter: some keys change neither weights nor metrics, and
+// with `extend` those may differ that say when a run ends.
+void require_same(const std::string& config_file, const RunConfig& now, bool extend);
 
 }  // namespace lrnn::experiments

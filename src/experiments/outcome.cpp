@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "base/atomic_file.h"
 #include "experiments/identity.h"
+#include "experiments/json_lines.h"
 #include "experiments/result.h"
 
 namespace lrnn::experiments {
@@ -26,11 +26,9 @@ double prefix_at(const training::Evaluation& e, int64_t at) {
 // The evaluations on the way: for prefix tasks of whole sequences, which is what is logged.
 Curve read_training(const std::string& file) {
   Curve out;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (const auto json = OutcomeJson::parse(line, nullptr, false);
-        json.is_object() && json.value("kind", "") == "eval")
-      out.emplace_back(json.value("step", 0.0), json.value("scaled", Summary::kNothing));
+  for (const auto& line : read_json_lines(file))
+    if (line.value("kind", "") == "eval")
+      out.emplace_back(line.value("step", 0.0), number_in(line, "scaled"));
   return out;
 }
 
@@ -64,6 +62,8 @@ Outcome read_outcome(const PlannedRun& run, int64_t at) {
   const auto e = evaluation_from_json(json.at("evaluation"));
   out.seconds = json.value("seconds", 0.0);
   out.sequences = e.sequences.count;
+  out.accuracy = e.accuracy(), out.scaled = e.scaled();
+  out.step = json.value("step", int64_t(0));
   if (e.prefix.empty()) {
     out.score = e.scaled();
     out.lengths = read_lengths(lengths_file(run));

@@ -15,6 +15,8 @@ struct Outcome {
   int64_t seed = 0;
   double lr = 0, score = Summary::kNothing, seconds = 0;
   int64_t sequences = 0;  // that the score was measured on
+  double accuracy = Summary::kNothing, scaled = Summary::kNothing;  // on the test's lengths
+  int64_t step = 0;
   std::string folder;
   Curve training;  // the score by step, as evaluated on the way
   Curve lengths;   // scaled accuracy by length, or prefix accuracy by position

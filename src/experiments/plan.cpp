@@ -1,14 +1,12 @@
 #include "experiments/plan.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 
 #include "base/atomic_file.h"
+#include "experiments/file_lock.h"
 #include "experiments/folder.h"
 
 namespace lrnn::experiments {
@@ -70,7 +68,7 @@ std::vector<PlannedRun> plan(const Suite& suite, const PlanOptions& options) {
 }
 
 bool wants_lengths(const PlannedRun& run) {
-  return tasks::make(run.resolved.task)->score() == tasks::Score::kAnswer;
+  return run.lengths && tasks::make(run.resolved.task)->score() == tasks::Score::kAnswer;
 }
 
 std::string lengths_file(const PlannedRun& run) { return run.folder + "/eval/length.json"; }
@@ -86,12 +84,6 @@ bool finished(const PlannedRun& run) {
          changes(config, run.resolved).empty();
 }
 
-bool busy(const PlannedRun& run) {
-  const int file = ::open((run.folder + "/lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool locked = ::flock(file, LOCK_EX | LOCK_NB) != 0;
-  ::close(file);
-  return locked;
-}
+bool busy(const PlannedRun& run) { return FileLock::held(run.folder + "/lock"); }
 
 }  // namespace lrnn::experiments

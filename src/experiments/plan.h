@@ -26,6 +26,7 @@ struct PlannedRun {
   std::string folder, config;          // the config's file
   std::vector<std::string> overrides;  // of its keys
   RunConfig resolved;
+  bool lengths = true;  // measure accuracy by length after training, where the task has lengths
 };
 
 // The folder of a suite's runs and reports; shortened runs have one of their own.

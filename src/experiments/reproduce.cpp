@@ -13,6 +13,7 @@
 
 #include "base/atomic_file.h"
 #include "base/free_memory.h"
+#include "experiments/folder.h"
 #include "experiments/outcome.h"
 #include "experiments/process.h"
 #include "experiments/training_thread.h"
@@ -48,6 +49,17 @@ std::string last_error(const std::string& file) {
   return out.empty() ? last : out;
 }
 
+// The warnings in a log from that byte on.
+std::vector<std::string> warnings_in(const std::string& file, int64_t from) {
+  const std::string mark = "warning: ";
+  std::vector<std::string> out;
+  std::ifstream in(file);
+  in.seekg(from);
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind(mark, 0) == 0) out.push_back(line.substr(mark.size()));
+  return out;
+}
+
 // One run: training, then accuracy by length. On the CPU each is a process of its own; on a GPU
 // training is a thread of this one.
 class Worker {
@@ -55,14 +67,24 @@ class Worker {
   Worker(const PlannedRun& run, size_t index, const ReproduceOptions& options)
       : run_(run), index_(index), options_(options), log_(run.folder + "/train.log") {
     fs::create_directories(run.folder);
+    if (fs::exists(log_)) log_before_ = int64_t(fs::file_size(log_));
+    // Other steps would extend a run that is there, unless that was asked for.
+    if (const auto config = run.folder + "/config.yaml"; fs::exists(config))
+      require_same(config, run.resolved, options.extend);
     if (options.device != "cpu") {
-      thread_ = std::make_unique<TrainingThread>(run.resolved, run.folder, options.device);
+      thread_ = std::make_unique<TrainingThread>(run.resolved,
+                                                 TrainOptions{.out = run.folder,
+                                                              .device = options.device,
+                                                              .extend = options.extend,
+                                                              .tensorboard = options.tensorboard});
       return;
     }
     std::vector<std::string> words = {options.program, "train", run.config};
     words.insert(words.end(), run.overrides.begin(), run.overrides.end());
     for (const auto& word : {std::string("--out"), run.folder, std::string("--resume")})
       words.push_back(word);
+    if (options.tensorboard) words.push_back("--tensorboard");
+    if (options.force) words.push_back("--force");
     start(std::move(words), "");
   }
 
@@ -81,6 +103,7 @@ class Worker {
     if (process_ ? process_->running() : thread_->running()) return true;
     const int code = process_ ? process_->code() : thread_->code();
     if (code == 0 && !measuring_ && wants_lengths(run_)) return measure(progress), true;
+    progress.warnings = warnings_in(log_, log_before_);
     if (code == 0 && measuring_) fs::rename(partial(), lengths_file(run_));
     progress.state = code == 0 ? RunProgress::kDone : RunProgress::kFailed;
     if (code == 0) progress.step = progress.steps;
@@ -91,8 +114,10 @@ class Worker {
 
  private:
   void start(std::vector<std::string> words, const std::string& out) {
-    process_ = std::make_unique<Process>(Process::Command{
-        std::move(words), out, log_, {{"OMP_NUM_THREADS", std::to_string(options_.threads)}}});
+    Process::Command command{std::move(words), out, log_, {}};
+    if (options_.threads > 0)
+      command.environment.emplace_back("OMP_NUM_THREADS", std::to_string(options_.threads));
+    process_ = std::make_unique<Process>(command);
   }
 
   void measure(RunProgress& progress) {
@@ -138,6 +163,7 @@ class Worker {
   std::string log_;
   std::unique_ptr<TrainingThread> thread_;  // on a GPU, until the training is done
   std::unique_ptr<Process> process_;
+  int64_t log_before_ = 0;  // bytes that earlier tries left in the log
   bool measuring_ = false, stopped_ = false;
 };
 

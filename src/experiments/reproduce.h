@@ -12,17 +12,21 @@ namespace lrnn::experiments {
 struct RunProgress {
   enum State { kWaiting, kRunning, kMeasuring, kDone, kFailed } state = kWaiting;
   int64_t step = 0, steps = 0;
-  double steps_per_second = 0;  // 0: not known yet
-  std::string news;             // what the run last said of itself, or why it failed
+  double steps_per_second = 0;             // 0: not known yet
+  std::string news;                        // what the run last said of itself, or why it failed
+  std::vector<std::string> warnings = {};  // such as damaged checkpoints that were passed over
 };
 
 struct ReproduceOptions {
   std::string program;  // the `lrnn` to run
   std::string device = "cpu";
-  int64_t jobs = 1, threads = 1;  // runs at once, and CPU threads for each
+  int64_t jobs = 1;                          // runs at once
+  int64_t threads = 0;                       // of the CPU for each; 0: what it takes by itself
+  bool extend = false, tensorboard = false;  // as in TrainOptions
+  bool force = false;                        // whatever the memory
   // Now and then; `finished` says that a run has ended since the last call.
-  std::function<void(const std::vector<RunProgress>&, bool finished)> progress;
-  std::function<bool()> interrupted;
+  std::function<void(const std::vector<RunProgress>&, bool finished)> progress = {};
+  std::function<bool()> interrupted = {};
 };
 
 // How many runs fit: one per core, and as many as the memory allows.

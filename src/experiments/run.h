@@ -39,6 +39,8 @@ struct Run {
   tasks::TaskPtr task;
   model::ModelPtr model;  // with the weights of the last checkpoint
   int64_t step = 0;
+  // Newer checkpoints that were passed over, each as a sentence that names the file.
+  std::vector<std::string> damaged;
 };
 Run open(const std::string& folder);
 
@@ -55,15 +57,20 @@ struct TrainOptions {
   std::string out;             // the run folder
   std::string device = "cpu";  // or "cuda", once its library is loaded
   bool resume = false;
-  std::function<void(const Progress&)> progress;  // called now and then
-  std::function<bool()> interrupted;              // true: finish the step, save, stop
+  bool extend = false;       // with resume: train.steps and train.stop_at may have changed
+  bool overwrite = false;    // removes the run that is there, if it is one and nothing else
+  bool tensorboard = false;  // write event files, too; a run that has them goes on with them
+  std::function<void(const Progress&)> progress = {};  // called now and then
+  std::function<bool()> interrupted = {};              // true: finish the step, save, stop
 };
 
 struct TrainResult {
   training::Evaluation evaluation;  // of the final weights
   int64_t step = 0, skipped = 0;
+  int64_t began = 0;  // the step this process went on from
   bool interrupted = false;
   double seconds = 0;
+  std::vector<std::string> damaged;  // checkpoints that were passed over, as in Run
 };
 TrainResult train(const RunConfig& config, const TrainOptions& options);
 

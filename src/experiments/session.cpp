@@ -3,9 +3,10 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/atomic_file.h"
+#include "experiments/ending.h"
+#include "experiments/json_lines.h"
 #include "experiments/result.h"
 #include "model/checkpoint.h"
 #include "ops/gpu.h"
@@ -27,15 +28,10 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 double ratio(double a, int64_t b) { return b ? a / double(b) : 0; }
 
-// The seconds that earlier processes spent on the run: the last line of timing.jsonl that can be
-// read, for one may have been cut short.
+// The seconds that earlier processes spent on the run.
 double seconds_before(const std::string& file) {
-  double out = 0;
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);)
-    if (const auto json = Json::parse(line, nullptr, false); json.is_object())
-      out = json.value("seconds", out);
-  return out;
+  const auto lines = read_json_lines(file);
+  return lines.empty() ? 0 : lines.back().value("seconds", 0.0);
 }
 
 }  // namespace
@@ -45,7 +41,9 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
       options_(options),
       task_(tasks::make(config.task)),
       model_(build(config, *task_)),
-      folder_(options.out, config, options.resume) {
+      folder_(
+          options.out, config,
+          {.resume = options.resume, .extend = options.extend, .overwrite = options.overwrite}) {
   if (options.device != "cpu") {
     check(ops::gpu() != nullptr, "the kernels for ", options.device, " are not loaded");
     stream_ = ops::gpu()->own_stream();
@@ -61,23 +59,32 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
   threads_ = std::make_unique<training::Threads>(settled.threads);
   trainer_ = training::make_trainer(*model_, *task_, config.train, uint64_t(config.seed));
   evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
-  if (folder_.existed()) restore();
+  open_logs(folder_.existed() ? restore() : "");
+  begin_ = reported_ = Clock::now();
+}
+
+void Session::open_logs(const std::string& change) {
   metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
+  if (!change.empty()) metrics_->line(change);
+  if (!finished()) fs::remove(folder_.file("result.json"));  // of an end that is none any more
   const auto timing = folder_.file("timing.jsonl");
   seconds_before_ = seconds_before(timing);
   timing_ =
       std::make_unique<AppendFile>(timing, fs::exists(timing) ? int64_t(fs::file_size(timing)) : 0);
-  begin_ = reported_ = Clock::now();
+  const auto events = folder_.file("tensorboard");
+  if (!options_.tensorboard && !fs::exists(events)) return;
+  events_ = std::make_unique<EventFile>(events, state_.step);
+  if (events_->first())  // nobody has told TensorBoard what happened so far
+    for (const auto& line : read_json_lines(folder_.file("metrics.jsonl"))) events_->add(line);
 }
 
-void Session::restore() {
+std::string Session::restore() {
   const auto& checkpoints = folder_.checkpoints();
-  std::vector<std::string> damaged;
-  const int64_t step = checkpoints.newest(&damaged);
-  for (const auto& sentence : damaged)
+  const int64_t step = checkpoints.newest(&damaged_);
+  for (const auto& sentence : damaged_)
     fmt::print(stderr, "warning: {}; going on from step {}\n", sentence, step);
   checkpoints.tidy(step);
-  if (step < 0) return;
+  if (step < 0) return "";
   const std::string from = checkpoints.path(step);
   state_ = read_state(from + "/state.json");
   check(state_.step == step, from, "/state.json says step ", state_.step);
@@ -86,7 +93,17 @@ void Session::restore() {
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
   trainer_->optimizer().load(model::read_checkpoint(moments).tensors, moments);
   checkpoints.mark_best(state_.best_step);
-  saved_at_ = step;
+  saved_at_ = began_ = step;
+  // What the checkpoint says held up to here, so that a process killed before the next one finds
+  // the same change again. Before the first step there is nothing that it could change.
+  return step == 0
+             ? ""
+             : change_of_end(step, read_config(from + "/config.yaml", {}).train, config_.train);
+}
+
+void Session::note(const Json& line) {
+  metrics_->line(line.dump());
+  if (events_) events_->add(line);
 }
 
 TrainResult Session::run() {
@@ -120,14 +137,13 @@ void Session::train_one() {
 }
 
 void Session::log(const Update& last) {
-  metrics_->line(Json{{"kind", "train"},
-                      {"step", state_.step},
-                      {"loss", ratio(state_.loss_sum, state_.updates)},
-                      {"accuracy", ratio(double(state_.right), state_.targets)},
-                      {"lr", last.lr},
-                      {"grad_norm", last.grad_norm},
-                      {"skipped", state_.skipped}}
-                     .dump());
+  note({{"kind", "train"},
+        {"step", state_.step},
+        {"loss", ratio(state_.loss_sum, state_.updates)},
+        {"accuracy", ratio(double(state_.right), state_.targets)},
+        {"lr", last.lr},
+        {"grad_norm", last.grad_norm},
+        {"skipped", state_.skipped}});
   timing_->line(Json{{"step", state_.step}, {"seconds", seconds()}}.dump());
   state_.loss_sum = 0;
   state_.updates = state_.right = state_.targets = 0;
@@ -151,7 +167,7 @@ bool Session::evaluate() {
             {"accuracy", evaluation_.accuracy()},
             {"scaled", evaluation_.scaled()}};
   if (evaluation_.tokens.count) line["token_accuracy"] = evaluation_.tokens.accuracy();
-  metrics_->line(line.dump());
+  note(line);
   if (evaluation_.accuracy() <= state_.best_accuracy) return false;
   state_.best_accuracy = evaluation_.accuracy();
   state_.best_step = state_.step;
@@ -210,8 +226,10 @@ TrainResult Session::finish(bool interrupted) {
   TrainResult out{.evaluation = {},
                   .step = state_.step,
                   .skipped = state_.skipped,
+                  .began = began_,
                   .interrupted = interrupted,
-                  .seconds = seconds()};
+                  .seconds = seconds(),
+                  .damaged = damaged_};
   if (interrupted) return out;
   save();
   if (evaluated_at_ != state_.step) {

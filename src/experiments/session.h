@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "experiments/append_file.h"
+#include "experiments/event_file.h"
 #include "experiments/folder.h"
 #include "experiments/state.h"
 #include "training/threads.h"
@@ -18,7 +19,9 @@ class Session {
   TrainResult run();
 
  private:
-  void restore();
+  std::string restore();  // the line of metrics.jsonl if the run ends elsewhere from here on
+  void open_logs(const std::string& change);
+  void note(const nlohmann::ordered_json& line);
   void train_one();
   void log(const training::Update& last);
   void measure();
@@ -40,10 +43,12 @@ class Session {
   std::unique_ptr<training::Trainer> trainer_;
   std::unique_ptr<training::Evaluator> evaluator_;
   std::unique_ptr<AppendFile> metrics_, timing_;
+  std::unique_ptr<EventFile> events_;  // for TensorBoard, if wanted
 
   RunState state_;
+  std::vector<std::string> damaged_;  // checkpoints that were passed over
   training::Evaluation evaluation_;
-  int64_t evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
+  int64_t began_ = 0, evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
 
   // Since the last report to options_.progress.
   Progress progress_;

@@ -1,9 +1,8 @@
 #include "experiments/start.h"
 
-#include <filesystem>
-
 #include "base/atomic_file.h"
 #include "experiments/folder.h"
+#include "experiments/remove.h"
 #include "experiments/state.h"
 #include "model/checkpoint.h"
 #include "training/trainer.h"
@@ -11,8 +10,8 @@
 namespace lrnn::experiments {
 
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
-                 const tasks::Task& task) {
-  const Folder out(folder, config, false);
+                 const tasks::Task& task, bool overwrite) {
+  const Folder out(folder, config, {.overwrite = overwrite});
   out.checkpoints().save(0, [&](const std::string& to) {
     model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(model), {}});
     // AdamW knows float32 only: other models can be run, not trained.
@@ -25,13 +24,15 @@ void write_start(const std::string& folder, const RunConfig& config, model::Mode
   });
 }
 
-void start_from(const std::string& from, const std::string& folder, const RunConfig& config) {
-  const auto run = open(from);
+Run start_from(const std::string& from, const std::string& folder, const RunConfig& config,
+               bool overwrite) {
+  auto run = open(from);
   const auto task = tasks::make(config.task);
   const auto model = build(config, *task);
   model::load_into(*model, model::tensors_of(*run.model), from);
-  check(!std::filesystem::exists(folder + "/config.yaml"), folder, " already holds a run");
-  write_start(folder, config, *model, *task);
+  if (overwrite) check_removable(folder, from);
+  write_start(folder, config, *model, *task, overwrite);
+  return run;
 }
 
 }  // namespace lrnn::experiments

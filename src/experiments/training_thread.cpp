@@ -2,28 +2,23 @@
 
 namespace lrnn::experiments {
 
-TrainingThread::TrainingThread(const RunConfig& config, const std::string& folder,
-                               const std::string& device)
-    : thread_([this, config, folder, device] { work(config, folder, device); }) {}
+TrainingThread::TrainingThread(const RunConfig& config, const TrainOptions& options)
+    : thread_([this, config, options] { work(config, options); }) {}
 
 TrainingThread::~TrainingThread() {
   stop();
   thread_.join();
 }
 
-void TrainingThread::work(const RunConfig& config, const std::string& folder,
-                          const std::string& device) {
+void TrainingThread::work(const RunConfig& config, TrainOptions options) {
+  options.resume = true;
+  options.progress = [this](const Progress& p) {
+    const std::lock_guard lock(mutex_);
+    progress_ = p;
+  };
+  options.interrupted = [this] { return bool(stop_); };
   try {
-    const auto result = train(config, {.out = folder,
-                                       .device = device,
-                                       .resume = true,
-                                       .progress =
-                                           [this](const Progress& p) {
-                                             const std::lock_guard lock(mutex_);
-                                             progress_ = p;
-                                           },
-                                       .interrupted = [this] { return bool(stop_); }});
-    code_ = result.interrupted ? 130 : 0;
+    code_ = train(config, options).interrupted ? 130 : 0;
   } catch (const std::exception& e) {
     error_ = e.what(), code_ = 2;
   }

@@ -12,8 +12,8 @@ namespace lrnn::experiments {
 // different processes take turns on it, those of one process run side by side.
 class TrainingThread {
  public:
-  // Goes on with the run in `folder` if there is one.
-  TrainingThread(const RunConfig& config, const std::string& folder, const std::string& device);
+  // Goes on with the run in the folder if there is one. What is shown, and when to stop, is ours.
+  TrainingThread(const RunConfig& config, const TrainOptions& options);
   ~TrainingThread();  // stops it and waits
   TrainingThread(const TrainingThread&) = delete;
   TrainingThread& operator=(const TrainingThread&) = delete;
@@ -26,7 +26,7 @@ class TrainingThread {
   Progress progress() const;
 
  private:
-  void work(const RunConfig& config, const std::string& folder, const std::string& device);
+  void work(const RunConfig& config, TrainOptions options);
 
   mutable std::mutex mutex_;
   Progress progress_;

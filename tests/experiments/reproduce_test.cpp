@@ -132,6 +132,42 @@ TEST(Finished, MeansThisConfigToItsEnd) {
   EXPECT_FALSE(finished(early)) << "neither accurate enough nor at the last step";
   std::filesystem::remove(lengths_file(run));
   EXPECT_FALSE(finished(run)) << "not measured by length";
+  auto unmeasured = run;
+  unmeasured.lengths = false;
+  EXPECT_TRUE(finished(unmeasured)) << "which is not wanted";
+}
+
+// A program that trains nothing but says what training might.
+std::string pretender(const TemporaryFolder& at) {
+  write(at / "program",
+        "#!/bin/sh\necho 'warning: a byte has changed' >&2\necho 'lrnn: no' >&2\nexit 2\n");
+  std::filesystem::permissions(at / "program", std::filesystem::perms::owner_all);
+  return at / "program";
+}
+
+TEST(Reproduce, PassesOnWhatTheRunsWarnOf) {
+  TemporaryFolder at;
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}});
+  for (int again = 0; again < 2; ++again) {
+    const auto all = reproduce(runs, {.program = pretender(at), .jobs = 1});
+    EXPECT_EQ(all[0].state, RunProgress::kFailed);
+    EXPECT_EQ(all[0].news, "no");
+    EXPECT_EQ(all[0].warnings, std::vector<std::string>{"a byte has changed"});
+  }
+}
+
+// The numbers would be of a run with two schedules.
+TEST(Reproduce, ExtendsNothingUnlessAskedTo) {
+  TemporaryFolder at;
+  const auto runs =
+      plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {"train.steps=30"}});
+  pretend(plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}})[0], 90);
+  ReproduceOptions options{.program = pretender(at), .jobs = 1};
+  EXPECT_HAS(reproduce(runs, options)[0].news,
+             "is not the config given now: train.steps: 20 -> 30");
+  EXPECT_FALSE(std::filesystem::exists(runs[0].folder + "/train.log")) << "it was not even started";
+  options.extend = true;
+  EXPECT_EQ(reproduce(runs, options)[0].news, "no");
 }
 
 TEST(Outcomes, ChooseTheRateByItsMedian) {

@@ -4,9 +4,8 @@
 #include <csignal>
 
 #include "experiments/result.h"
-#include "experiments/run.h"
 #include "experiments/state.h"
-#include "tests/experiments/folder.h"
+#include "tests/experiments/small_run.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -14,32 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 13;
-
-RunConfig small(std::vector<std::string> overrides = {}) {
-  // None of these divides another, so every kind of moment comes up.
-  for (const char* own : {"train.steps=13", "train.log_every=5", "train.eval_every=4",
-                          "train.checkpoint_every=3", "train.keep=2"})
-    overrides.insert(overrides.begin(), own);
-  return read_config(std::string(LRNN_SOURCE_DIR) + "/configs/tiny.yaml", overrides);
-}
-
-TrainOptions into(const std::string& out, bool resume = false) {
-  TrainOptions options;
-  options.out = out;
-  options.resume = resume;
-  return options;
-}
-
-struct Killed {};
-
-// What a run leaves behind that must not depend on how it got there.
-std::map<std::string, std::string> bytes_of(const std::string& run) {
-  std::map<std::string, std::string> out;
-  out["metrics"] = read_file(run + "/metrics.jsonl");
-  for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"})
-    out[name] = read_file(run + "/checkpoints/step-00000013/" + name);
-  return out;
-}
 
 class Train : public testing::Test {
  protected:
@@ -50,15 +23,8 @@ class Train : public testing::Test {
   static void TearDownTestSuite() { delete reference_; }
   static std::string reference() { return *reference_ / "run"; }
 
-  // Stops at step n as a power cut would: without a word.
   static void killed_after(int64_t n, const std::string& out) {
-    auto options = into(out, true);
-    int64_t calls = 0;
-    options.interrupted = [&] {
-      if (++calls == n) throw Killed();
-      return false;
-    };
-    EXPECT_THROW(train(small(), options), Killed);
+    kill_after(n, small(), into(out, true));
   }
 
   TemporaryFolder folder_;
@@ -121,9 +87,14 @@ TEST_F(Train, ADamagedCheckpointFallsBackToThePreviousOne) {
       TemporaryFolder folder;
       const auto out = folder / "run";
       killed_after(7, out);  // checkpoints of steps 3 (or 4, the best so far) and 6
+      EXPECT_TRUE(open(out).damaged.empty());
       harm(out + "/checkpoints/step-00000006/" + name);
+      const auto opened = open(out);
+      EXPECT_LT(opened.step, 6);
+      ASSERT_EQ(opened.damaged.size(), 1u);
+      EXPECT_HAS(opened.damaged[0], "step-00000006/" + std::string(name));
       testing::internal::CaptureStderr();
-      train(small(), into(out, true));
+      EXPECT_EQ(train(small(), into(out, true)).damaged, opened.damaged);
       EXPECT_HAS(testing::internal::GetCapturedStderr(), "step-00000006/" + std::string(name));
       EXPECT_EQ(bytes_of(out), bytes_of(reference()));
     }
@@ -187,7 +158,7 @@ TEST_F(Train, AnotherRunOrConfigIsAnError) {
   const auto out = folder_ / "run";
   killed_after(4, out);
   EXPECT_HAS(error_of([&] { train(small(), into(out)); }),
-             "already holds a run | continue it with");
+             "already holds a run | continue it with --resume, replace it with --overwrite");
   const auto error = error_of([&] {
     train(small({"train.lr=0.5", "seed=7", "train.keep=1"}), into(out, true));
   });

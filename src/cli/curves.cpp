@@ -1,0 +1,116 @@
+#include "experiments/curves.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/curves_figure.h"
+#include "cli/output.h"
+#include "experiments/json_lines.h"
+#include "figures/table.h"
+
+namespace lrnn::cli {
+namespace {
+
+using experiments::Curves;
+using experiments::number_in;
+
+struct CurvesArguments {
+  std::vector<std::string> runs;
+  std::string out;
+  bool json = false;
+};
+
+// Every point, in the order of the steps; what a line does not have is empty.
+figures::Table csv(const std::vector<Curves>& runs) {
+  const std::vector<std::string> keys = {"loss",           "accuracy", "scaled",
+                                         "token_accuracy", "lr",       "grad_norm"};
+  std::vector<std::string> head = {"run", "step", "kind"};
+  head.insert(head.end(), keys.begin(), keys.end());
+  figures::Table out(head);
+  for (const auto& run : runs) {
+    auto lines = run.train;
+    lines.insert(lines.end(), run.eval.begin(), run.eval.end());
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+      return number_in(a, "step") < number_in(b, "step");
+    });
+    for (const auto& line : lines) {
+      std::vector<std::string> row = {run.folder, line.value("step", Json(0)).dump(),
+                                      line.value("kind", "")};
+      for (const auto& key : keys)
+        row.push_back(line.contains(key) && !line[key].is_null() ? line[key].dump() : "");
+      out.row(row);
+    }
+  }
+  return out;
+}
+
+void print(const std::vector<Curves>& runs) {
+  figures::Table table({"run", "step", "of", "loss", "training accuracy", "evaluation accuracy",
+                        "scaled", "best scaled", "at step"});
+  const auto names = short_names(runs);
+  const auto last = [](const auto& lines, const char* key) {
+    return lines.empty() ? std::nan("") : number_in(lines.back(), key);
+  };
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto& [folder, steps, train, eval, changes] = runs[i];
+    const auto best = std::max_element(eval.begin(), eval.end(), [](const auto& a, const auto& b) {
+      return number_in(a, "scaled") < number_in(b, "scaled");
+    });
+    const double step =
+        std::max(train.empty() ? 0 : last(train, "step"), eval.empty() ? 0 : last(eval, "step"));
+    table.row({names[i], decimals(step, 0), std::to_string(steps), decimals(last(train, "loss"), 4),
+               decimals(last(train, "accuracy"), 4), decimals(last(eval, "accuracy"), 4),
+               decimals(last(eval, "scaled"), 4),
+               best == eval.end() ? "–" : decimals(number_in(*best, "scaled"), 4),
+               best == eval.end() ? "–" : decimals(number_in(*best, "step"), 0)});
+  }
+  std::cout << table.text();
+}
+
+int show_curves(const CurvesArguments& a) {
+  std::vector<Curves> runs;
+  for (const auto& folder : a.runs) runs.push_back(experiments::read_curves(folder));
+  const std::string figure = a.out.empty() ? a.runs[0] + "/figures/curves.svg" : a.out;
+  const auto table = std::filesystem::path(figure).replace_extension(".csv").string();
+  check(table != figure, "-o names the figure, and ", figure, " is where its numbers would go");
+  write_file(figure, curves_figure(runs));
+  write_file(table, csv(runs).csv());
+  if (a.json) {
+    Json list = Json::array();
+    for (const auto& run : runs)
+      list.push_back({{"run", run.folder},
+                      {"steps", run.steps},
+                      {"train", run.train},
+                      {"eval", run.eval},
+                      {"changes", run.changes}});
+    print_json({{"runs", list}, {"figure", figure}, {"csv", table}});
+    return kDone;
+  }
+  print(runs);
+  std::cout << "table: " << table << "\nfigure: " << figure << "\n";
+  return kDone;
+}
+
+}  // namespace
+
+Action curves(CLI::App& app) {
+  auto a = std::make_shared<CurvesArguments>();
+  app.add_option("RUN", a->runs, "a run folder, finished or not; several in one figure")
+      ->required();
+  app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/curves.svg)")
+      ->type_name("FILE");
+  app.add_flag("--json", a->json, "one JSON object");
+  app.footer(
+      "Draws loss and accuracy by step, of training and of the evaluations on the way, from the "
+      "run's\n"
+      "metrics.jsonl. The numbers go into a CSV file beside the figure.\n\n"
+      "Example:\n  lrnn curves runs/x\n  lrnn curves runs/x-seed42 runs/x-seed43 -o two.svg");
+  return [a] { return show_curves(*a); };
+}
+
+}  // namespace lrnn::cli
