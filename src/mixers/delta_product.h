@@ -30,8 +30,7 @@ struct DeltaProductConfig {
     visit("initial_state", initial_state, "the state before the first token is learnt, not zero");
     visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
     visit("accuracy", accuracy,
-          "of the recurrence in bfloat16 on a GPU; auto: fast with a forget gate, the range [0, 1] "
-          "and qk_norm l2, else accurate",
+          "of bfloat16 on a GPU; auto: fast behind a forget gate with range [0, 1], else accurate",
           {"auto", "fast", "accurate", "exact"});
   }
   void check(const Section& at) const;
