@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "experiments/folder.h"
 #include "experiments/outcome.h"
@@ -172,6 +173,19 @@ TEST(Outcomes, RemarkOnlyWhatIsBeyondTheSpread) {
   EXPECT_EQ(remark(cell), "lower by 0.070");
   cell.cell.published = {};
   EXPECT_EQ(remark(cell), "");
+}
+
+TEST(JobsThatFit, AreAsManyAsTheMemoryAllows) {
+  auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 4, 1, false, {}});
+  const int64_t jobs = jobs_that_fit(runs, "cpu");
+  EXPECT_GE(jobs, 1);
+  EXPECT_LE(jobs, std::max<int64_t>(1, std::thread::hardware_concurrency()));
+  // A run that no machine has room for is tried alone.
+  runs.push_back(runs.front());
+  runs.back().config = "another";
+  runs.back().resolved =
+      read_config(kReproduceConfigs + "/tiny.yaml", {"model.width=1e6", "model.mlp.hidden=1e6"});
+  EXPECT_EQ(jobs_that_fit(runs, "cpu"), 1);
 }
 
 TEST(SecondsLeft, ComeFromTheRunsThatAreKnown) {
