@@ -5,12 +5,6 @@
 
 namespace lrnn::cli {
 
-training::MemoryEstimate memory_of(const experiments::RunConfig& config, bool gpu) {
-  const auto task = lrnn::tasks::make(config.task);
-  const auto model = model::Model::shapes(config.model, task->vocabulary());
-  return training::estimate_memory(*model, *task, config.train, gpu);
-}
-
 Json to_json(const training::MemoryEstimate& e) {
   const auto whole = [](double bytes) { return bytes < 9e18 ? Json(int64_t(bytes)) : Json(bytes); };
   return {{"total", whole(e.total())},       {"weights", whole(e.weights)},
@@ -31,7 +25,7 @@ std::string memory_text(const training::MemoryEstimate& e) {
 void require_memory(const experiments::RunConfig& config, const std::string& device, bool force) {
   if (force) return;
   const bool gpu = device != "cpu";
-  const auto estimate = memory_of(config, gpu);
+  const auto estimate = experiments::memory_of(config, gpu);
   const auto free = double(gpu ? ops::gpu()->free_memory() : free_memory());
   if (estimate.total() <= free) return;
   const double fixed =

@@ -1,12 +1,9 @@
 #pragma once
 #include "cli/output.h"
-#include "experiments/run.h"
-#include "training/estimate.h"
+#include "experiments/memory.h"
 
 namespace lrnn::cli {
 
-// What training this config would take.
-training::MemoryEstimate memory_of(const experiments::RunConfig& config, bool gpu);
 Json to_json(const training::MemoryEstimate& estimate);
 // "about 6.6 GB: weights 2 MB, …"
 std::string memory_text(const training::MemoryEstimate& estimate);

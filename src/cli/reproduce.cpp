@@ -126,8 +126,8 @@ int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string
   const auto runs = experiments::plan(suite, a.plan);
   const auto lock = lock_suite(experiments::suite_folder(suite, a.plan));
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
-  const int64_t jobs =
-      std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(), int64_t(runs.size()));
+  const int64_t jobs = std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(runs, device),
+                                int64_t(runs.size()));
   watch_interrupts();
   ReproduceProgress progress(suite, runs, jobs, a.quiet);
   if (!a.quiet)

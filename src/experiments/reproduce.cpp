@@ -9,11 +9,13 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "base/atomic_file.h"
 #include "base/free_memory.h"
 #include "experiments/folder.h"
+#include "experiments/memory.h"
 #include "experiments/outcome.h"
 #include "experiments/process.h"
 #include "experiments/training_thread.h"
@@ -23,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int kLookEveryMs = 200;
-constexpr double kMemoryPerRun = 1.5e9;  // LibTorch itself, and the activations of the larger runs
+constexpr double kMemoryPerRun = 1.5e9;  // at least: LibTorch itself, and some activations
 constexpr int64_t kTail = 4096;
 
 // The last line of a log that says something.
@@ -171,9 +173,14 @@ void wait_a_moment() { ::poll(nullptr, 0, kLookEveryMs); }
 
 }  // namespace
 
-int64_t jobs_that_fit() {
+int64_t jobs_that_fit(const std::vector<PlannedRun>& runs, const std::string& device) {
+  double largest = kMemoryPerRun;
+  std::set<std::string> seen;
+  for (const auto& run : runs)
+    if (device == "cpu" && seen.insert(run.config).second)
+      largest = std::max(largest, memory_of(run.resolved).total());
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
-  return std::clamp<int64_t>(int64_t(double(free_memory()) / kMemoryPerRun), 1, cores);
+  return std::clamp<int64_t>(int64_t(double(free_memory()) / largest), 1, cores);
 }
 
 std::vector<RunProgress> reproduce(const std::vector<PlannedRun>& runs,

@@ -29,8 +29,8 @@ struct ReproduceOptions {
   std::function<bool()> interrupted = {};
 };
 
-// How many runs fit: one per core, and as many as the memory allows.
-int64_t jobs_that_fit();
+// How many of these runs fit at once: one per core, and as many as the memory allows.
+int64_t jobs_that_fit(const std::vector<PlannedRun>& runs, const std::string& device);
 
 // One entry per run. Stopped early when `interrupted` says so; everything is saved then.
 std::vector<RunProgress> reproduce(const std::vector<PlannedRun>& runs,

@@ -9,10 +9,11 @@
 namespace lrnn::training {
 namespace {
 
-// Measured with `memory_use` over the mixers of this repository: what training keeps per number
-// that a weight matrix gives out, beside it norms, activations and gradients; what a forward alone
-// holds; and what a recurrence keeps of its states per sequence.
-constexpr double kKept = 2, kHeld = 1.5, kStates = 1.5;
+// Measured with `memory_use` over the mixers of this repository. Of every number that a weight
+// matrix gives out, training keeps kKept, with what norms, activations and gradients add; a forward
+// alone holds kHeld. Every block adds kStream times the width, and kStates of its states per
+// sequence.
+constexpr double kKept = 1.75, kHeld = 1.25, kStream = 3, kStates = 1.5;
 constexpr double kNarrow = 0.65;    // of that in bfloat16, where most of it is half as large
 constexpr double kLogits = 4;       // logits, their softmax, and the gradients of both
 constexpr double kTokenBytes = 40;  // of an example: input and target, drawn and as tensors
@@ -91,8 +92,8 @@ class Estimator {
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
-      numbers += narrow_ * kKept * here * (last ? widths_[i].mixer : widths_[i].block) +
-                 here * double(mixer.kept_per_token());
+      const double given = kKept * (last ? widths_[i].mixer : widths_[i].block);
+      numbers += here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
         numbers += kScores * count * s.longest * s.longest *
                    heads_of(model_.config().mixer_of(int64_t(i)));
@@ -110,13 +111,15 @@ class Estimator {
     double block = 0;
     for (const auto& width : widths_) block = std::max(block, width.block);
     const double sequences = std::max(1.0, tokens / s.mean);
-    const double numbers = narrow_ * kHeld * tokens * block +
+    const double numbers = tokens * (narrow_ * kHeld * block + stream()) +
                            sequences * double(model_.state_size(int64_t(s.longest))) +
                            2 * double(model_.vocabulary()) * (s.one_answer ? sequences : tokens);
     return numbers * element_ + kTokenBytes * at_once * s.mean;
   }
 
  private:
+  double stream() const { return kStream * double(model_.config().width); }
+
   const model::Model& model_;
   const tasks::Task& task_;
   const TrainConfig& config_;
@@ -139,6 +142,7 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
   out.batch = of.batch();
   out.evaluation = of.evaluation();
   out.spare = (gpu ? kGpuSpare : kSpare) * std::max(out.batch, out.evaluation);
+  if (!gpu) out.spare += weights;  // the optimiser moves them to a buffer of its own
   out.program = gpu ? kGpuProgram : kProgram;
   return out;
 }

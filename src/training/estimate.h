@@ -6,7 +6,8 @@
 namespace lrnn::training {
 
 // The memory that training takes, in bytes, known before any of it is taken. It is an estimate: of
-// the published configs none takes less than half or more than twice as much (docs/design.md).
+// the published configs that were tried none took less than half or more than twice as much
+// (docs/design.md).
 struct MemoryEstimate {
   double weights = 0, gradients = 0;
   double optimizer = 0;   // AdamW's two averages, and their copy while a checkpoint is written

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "experiments/folder.h"
 #include "experiments/outcome.h"
@@ -238,6 +239,19 @@ TEST(Outcomes, CountTheSequencesOfTheTest) {
   const auto cells = outcomes(tiny_suite(), runs);
   EXPECT_EQ(cells[0].sequences(), 100);
   EXPECT_EQ(cells[0].key, "delta_net [-1,1]");
+}
+
+TEST(JobsThatFit, AreAsManyAsTheMemoryAllows) {
+  auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 4, 1, false, {}});
+  const int64_t jobs = jobs_that_fit(runs, "cpu");
+  EXPECT_GE(jobs, 1);
+  EXPECT_LE(jobs, std::max<int64_t>(1, std::thread::hardware_concurrency()));
+  // A run that no machine has room for is tried alone.
+  runs.push_back(runs.front());
+  runs.back().config = "another";
+  runs.back().resolved =
+      read_config(kReproduceConfigs + "/tiny.yaml", {"model.width=1e6", "model.mlp.hidden=1e6"});
+  EXPECT_EQ(jobs_that_fit(runs, "cpu"), 1);
 }
 
 TEST(SecondsLeft, ComeFromTheRunsThatAreKnown) {
