@@ -141,6 +141,7 @@ std::string draw(const LineChart& chart) {
     if (chart.log_x && m.x <= 0) continue;
     const double x = sx(m.x), half = text_width(m.label, 11) / 2;
     svg.axis(x, top - 8, x, bottom);
+    if (m.label.empty()) continue;
     svg.text(std::clamp(x, kLeft + half, kWidth - kRight - half), top - 12, m.label,
              Anchor::kMiddle, 11, true);
   }
