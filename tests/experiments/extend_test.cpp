@@ -118,6 +118,7 @@ TEST(Extend, GoesOnAfterStopAt) {
              "ended at step 4");
   EXPECT_EQ(read_config(out + "/config.yaml", {}).train.steps, 13) << "nothing was changed";
   EXPECT_EQ(train(small({"train.stop_at=0"}), longer(out)).step, 13);
+  ASSERT_EQ(changes_in(out).size(), 1u);
   EXPECT_EQ(changes_in(out)[0].dump(),
             R"({"kind":"extended","step":4,"stop_at":{"from":0.01,"to":0.0}})");
   // It never looked at stop_at before the end, so it is the run that had none.

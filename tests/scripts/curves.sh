@@ -38,7 +38,7 @@ one = open(work + "/a/figures/curves.svg").read()
 for words in "Loss", "Accuracy", "training", "evaluation", "extended to 30":
     assert f">{words}<" in one, words
 two = xml.dom.minidom.parse(work + "/two.svg")
-names = [node.firstChild.data for node in two.getElementsByTagName("text")]
+names = [node.firstChild.data for node in two.getElementsByTagName("text") if node.firstChild]
 assert names.count("a") == names.count("b") == 3, names  # loss, training, evaluation
 out = json.load(open(work + "/out"))
 assert [len(run["train"]) for run in out["runs"]] == [6, 4] and out["csv"] == work + "/two.csv", out
