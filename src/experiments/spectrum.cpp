@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 
 #include "experiments/best_map.h"
+#include "training/threads.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -143,16 +145,6 @@ void read_some(model::Model& model, const std::vector<int64_t>& tokens, int64_t 
   }
 }
 
-// Many small matrices, one after the other: threads would only wait for each other.
-class OneThread {
- public:
-  OneThread() { at::set_num_threads(1); }
-  ~OneThread() { at::set_num_threads(before_); }
-
- private:
-  int before_ = at::get_num_threads();
-};
-
 [[noreturn]] void fail_for(const model::ModelConfig& config) {
   for (int64_t layer = 0; layer < config.layers; ++layer)
     if (const auto& at = config.mixer_of(layer); !mixers::make(config.width, at)->state_grows())
@@ -177,7 +169,8 @@ std::vector<HeadSpectrum> spectrum(model::Model& model, const tasks::Task& task,
   torch::InferenceMode no_gradients;
   Collector all;
   std::optional<int64_t> some;
-  std::optional<OneThread> alone;
+  // Many small matrices, one after the other: threads would only wait for each other.
+  std::unique_ptr<training::Threads> alone;
   for (int64_t i = 0; i < samples; ++i) {
     auto tokens = task.sample(seed, tasks::Split::kEval, uint64_t(i)).input;
     if (int64_t(tokens.size()) > kLongest) tokens.resize(size_t(kLongest));
@@ -185,7 +178,7 @@ std::vector<HeadSpectrum> spectrum(model::Model& model, const tasks::Task& task,
     model::State state;
     if (i == 0) some = positions_each(look(model, part(tokens, 0, 1), state), samples);
     state.clear();
-    if (some && !alone) alone.emplace();
+    if (some && !alone) alone = std::make_unique<training::Threads>(1);
     if (some)
       read_some(model, tokens, *some, all);
     else
