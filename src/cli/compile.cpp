@@ -7,6 +7,7 @@
 
 #include "cli/automaton_options.h"
 #include "cli/command.h"
+#include "cli/margin_text.h"
 #include "cli/output.h"
 #include "experiments/compiled.h"
 
@@ -30,29 +31,32 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
   auto subject = automata::load(source);
   if (a.states) subject.recogniser = false;
   const auto c = compile::compile(subject, options);
-  experiments::write_compiled(a.out, *c, source);
+  const auto margin = compile::margin_of(*c);
+  experiments::write_compiled(a.out, *c, margin, source);
   const auto& net = c->built->network;
   const auto parameters = compile::model_of(c->weights)->parameter_count();
   const bool exact = !std::isfinite(c->t_safe);
-  const Json about{{"folder", a.out},
-                   {"title", c->subject.title},
-                   {"states", c->subject.automaton.states},
-                   {"symbols", c->subject.automaton.symbols},
-                   {"recogniser", c->subject.recogniser},
-                   {"plan", automata::name_of(c->plan.kind)},
-                   {"summary", c->plan.summary},
-                   {"layers", c->weights.config.layers},
-                   {"heads", net.heads()},
-                   {"householders", net.householders()},
-                   {"key_dim", net.key_dim()},
-                   {"value_dim", net.value_dim()},
-                   {"width", c->weights.config.width},
-                   {"hidden", c->weights.config.mlp.hidden},
-                   {"parameters", parameters},
-                   {"profile", a.profile},
-                   {"bos", c->weights.bos},
-                   {"exactness", exact ? "exact" : "drift"},
-                   {"t_safe", exact ? Json(nullptr) : Json(c->t_safe)}};
+  const Json about{
+      {"folder", a.out},
+      {"title", c->subject.title},
+      {"states", c->subject.automaton.states},
+      {"symbols", c->subject.automaton.symbols},
+      {"recogniser", c->subject.recogniser},
+      {"plan", automata::name_of(c->plan.kind)},
+      {"summary", c->plan.summary},
+      {"layers", c->weights.config.layers},
+      {"heads", net.heads()},
+      {"householders", net.householders()},
+      {"key_dim", net.key_dim()},
+      {"value_dim", net.value_dim()},
+      {"width", c->weights.config.width},
+      {"hidden", c->weights.config.mlp.hidden},
+      {"parameters", parameters},
+      {"profile", a.profile},
+      {"bos", c->weights.bos},
+      {"exactness", exact ? "exact" : "drift"},
+      {"t_safe", exact ? Json(nullptr) : Json(c->t_safe)},
+      {"margin", {{"weight", margin.weight}, {"length", margin.length}, {"limit", margin.limit}}}};
   if (a.json) return print_json(about), kDone;
   std::cout << fmt::format("{}: {} states, {} symbols; answers {}\nplan: {}{}\n", c->subject.title,
                            c->subject.automaton.states, c->subject.automaton.symbols,
@@ -70,6 +74,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
     std::cout << "exactness: exact, T_safe: every length\n";
   else
     std::cout << fmt::format("exactness: drift, T_safe: {:.2g} tokens\n", c->t_safe);
+  std::cout << margin_text(margin) << "\n";
   std::cout << fmt::format("folder: {}\nnext: lrnn verify {}    lrnn run {}\n", a.out, a.out,
                            a.out);
   return kDone;

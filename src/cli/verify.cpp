@@ -7,6 +7,7 @@
 
 #include "cli/automaton_options.h"
 #include "cli/command.h"
+#include "cli/margin_text.h"
 #include "cli/open_run.h"
 #include "cli/output.h"
 #include "compile/certificate.h"
@@ -23,6 +24,8 @@ struct VerifyArguments {
   bool json = false;
 };
 
+constexpr int64_t kLargeModel = 200000;  // weights: the margin is tried in fewer directions
+
 struct Verified {
   automata::Subject subject;
   std::optional<compile::Certificate> certificate;
@@ -30,9 +33,12 @@ struct Verified {
   bool trained = false;   // otherwise compiled, and compared with an automaton that was named
   double t_safe = std::numeric_limits<double>::infinity();
   compile::LongRun run;
+  compile::MarginTrial tried;  // of the certificate's margin
   // Of models that drift.
   double t_safe_measured() const { return std::isfinite(t_safe) ? run.measured_t_safe() : t_safe; }
-  bool right() const { return run.wrong == 0 && (!certificate || certificate->holds()); }
+  bool right() const {
+    return run.wrong == 0 && tried.wrong == 0 && (!certificate || certificate->holds());
+  }
 };
 
 bool named(const automata::Source& s) {
@@ -68,6 +74,15 @@ Verified verify(experiments::Run& run, const VerifyArguments& a, const automata:
     out.trained = !experiments::is_compiled(a.run) || run.step > 0;
     read = trained(run, source, out.subject);
   }
+  if (out.certificate && out.certificate->margin.weight > 0) {
+    const auto& margin = out.certificate->margin;
+    const bool large = run.model->parameter_count() > kLargeModel;
+    out.tried = compile::try_margin(*run.model, out.subject.automaton, read,
+                                    {.weight = margin.weight,
+                                     .length = margin.length,
+                                     .random = large ? 1 : 8,
+                                     .seed = uint64_t(a.seed)});
+  }
   out.run = compile::long_run(*run.model, out.subject.automaton, read,
                               {tokens, uint64_t(a.seed), !out.certificate});
   return out;
@@ -83,6 +98,14 @@ std::string letters(const automata::Automaton& a, const compile::LongRun::Mistak
 }
 
 Json finite(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
+Json to_json(const compile::Margin& m, const compile::MarginTrial& tried) {
+  return {{"weight", m.weight},
+          {"length", m.length},
+          {"limit", m.limit},
+          {"directions", tried.directions},
+          {"wrong", tried.wrong}};
+}
 
 Json to_json(const Verified& v, const experiments::Run& run) {
   Json parts = Json::array(), kinds = Json::array();
@@ -108,6 +131,7 @@ Json to_json(const Verified& v, const experiments::Run& run) {
           {"t_safe_measured", finite(v.t_safe_measured())},
           {"certificate", v.certificate ? Json{{"holds", v.certificate->holds()},
                                                {"all_lengths", v.certificate->exact},
+                                               {"margin", to_json(v.certificate->margin, v.tried)},
                                                {"parts", parts}}
                                         : Json(nullptr)},
           {"tokens", v.run.tokens},
@@ -132,6 +156,15 @@ void print(const Verified& v, const experiments::Run& run) {
                         : "certificate: every part is right; lengths are limited by drift\n");
     else
       std::cout << "certificate: NO, " << v.certificate->first_wrong() << "\n";
+  }
+  if (v.certificate && v.certificate->holds()) {
+    std::cout << margin_text(v.certificate->margin);
+    if (v.tried.directions > 0)
+      std::cout << fmt::format(
+          "\n  proved part by part; tried in {} random directions and the worst "
+          "one: {} wrong",
+          v.tried.directions - 1, v.tried.wrong);
+    std::cout << "\n";
   }
   if (v.exactness.empty())
     std::cout << (v.trained ? "a trained model: nothing is proved, words are tried"
@@ -176,10 +209,11 @@ Action verify_model(CLI::App& app) {
   app.footer(
       "Checks a compiled model part by part, which is a proof for words of every length where it "
       "is\n"
-      "exact, and then runs long words. A trained model is compared with its task's automaton, or "
-      "with\n"
-      "the one that is named, on many words of every length, up to the first length that is "
-      "wrong.\n"
+      "exact, says how far its weights may move and tries that, and then runs long words. A "
+      "trained\n"
+      "model is compared with its task's automaton, or with the one that is named, on many words "
+      "of\n"
+      "every length, up to the first length that is wrong.\n"
       "Exit code 1 when something is wrong.\n\nExample:\n  lrnn verify runs/abba --tokens 1e6");
   return [a, source] {
     auto run = open_run(a->run);

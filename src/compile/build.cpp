@@ -7,8 +7,6 @@
 namespace lrnn::compile {
 namespace {
 
-// Far enough apart for a sharp softmax, near enough for fine-tuning.
-constexpr double kLogit = 16;
 // More gates than this are a mistake in the plan, and would not fit into memory.
 constexpr size_t kMostGates = 200000;
 
@@ -42,28 +40,31 @@ std::vector<Answer> combine(const Built& built, const automata::Plan& plan, cons
   return out;
 }
 
+// One feature per answer, of which exactly one is 1.
 void write_answers(Built& built, const automata::Plan& plan, const Labels& labels) {
   Network& net = built.network;
   const auto answers = combine(built, plan, labels);
-  // The label with most rows needs none: it is the answer when no other one is.
-  std::vector<int64_t> rows(labels.names.size());
+  std::vector<int64_t> rows(labels.names.size()), to(labels.names.size(), -1);
   for (const auto& a : answers) ++rows[size_t(a.label)];
-  const auto usual = std::max_element(rows.begin(), rows.end()) - rows.begin();
+  // The label with most rows needs no gates: it is the answer when no other one is.
+  const auto usual = size_t(std::max_element(rows.begin(), rows.end()) - rows.begin());
   net.labels.assign(labels.names.size(), Form{});
-  net.labels[size_t(usual)].constant = kLogit / 2;
-  std::vector<int64_t> to(labels.names.size(), -1);
-  for (const auto& a : answers) {
-    if (a.label == usual) continue;
-    auto& f = to[size_t(a.label)];
-    if (f < 0) {
-      f = net.add("answer " + labels.names[size_t(a.label)], kGateOffset);
-      net.labels[size_t(a.label)].add(f, kLogit);
-    }
-    net.layers.back().gates.push_back(all_of(a.literals, {{f, 1}}));
+  for (size_t l = 0; l < rows.size(); ++l) {
+    if (rows[l] == 0) continue;
+    to[l] = net.add("answer " + labels.names[l], 0, l == usual);
+    net.labels[l] = feature(to[l]);
   }
-  // Labels that are never an answer must not tie with those that are.
-  for (size_t l = 0; l < to.size(); ++l)
-    if (to[l] < 0 && int64_t(l) != usual) net.labels[l].constant = -kLogit;
+  std::vector<int64_t> said;
+  for (const int64_t f : to)
+    if (f >= 0) said.push_back(f);
+  net.choose(said);
+  const int64_t family = net.new_family();
+  for (const auto& a : answers) {
+    if (size_t(a.label) == usual) continue;
+    auto& gates = net.layers.back().gates;
+    gates.push_back(all_of(a.literals, {{to[size_t(a.label)], 1}, {to[usual], -1}}));
+    gates.back().family = family, gates.back().member = int64_t(gates.size());
+  }
 }
 
 void build_components(Built& built, const automata::Plan& plan, const Labels& labels) {
@@ -72,15 +73,14 @@ void build_components(Built& built, const automata::Plan& plan, const Labels& la
     built.components.push_back(
         std::make_unique<ComponentNet>(net, plan.components[c], cat("part ", c + 1)));
   net.layer(0);
-  const auto& first = *built.components[0];
-  const bool states = labels.names.size() == first.likenesses().size();
-  if (built.components.size() == 1 && states && !first.likenesses().empty()) {
-    net.labels.assign(labels.names.size(), Form{});
-    for (size_t s = 0; s < labels.of_state.size(); ++s)
-      net.labels[size_t(labels.of_state[s])] = first.likenesses()[s];
-    return;
-  }
-  write_answers(built, plan, labels);
+  auto& first = *built.components[0];
+  if (built.components.size() > 1 || first.states_told_apart() != labels.names.size())
+    return write_answers(built, plan, labels);
+  const auto likeness = first.read_likeness();
+  net.lead = likeness.lead, net.reach = likeness.reach;
+  net.labels.assign(labels.names.size(), Form{});
+  for (size_t s = 0; s < labels.of_state.size(); ++s)
+    net.labels[size_t(labels.of_state[s])] = likeness.of_state[s];
 }
 
 }  // namespace
@@ -102,15 +102,17 @@ std::unique_ptr<Built> build(const automata::Plan& plan, const automata::Automat
   net.add("one", 0, 1);
   for (int64_t x = 0; x < a.symbols; ++x)
     net.symbols.push_back(net.add("reads " + a.symbol_name(x), 0));
+  if (!net.symbols.empty()) net.choose(net.symbols);
   if (!plan.definite && !plan.dihedral) {
     build_components(*out, plan, labels);
     return out;
   }
   std::vector<int64_t> to;
   for (const auto& name : labels.names) {
-    to.push_back(net.add("answer " + name, kGateOffset));
-    net.labels.push_back(feature(to.back(), kLogit));
+    to.push_back(net.add("answer " + name, 0));
+    net.labels.push_back(feature(to.back()));
   }
+  net.choose(to);
   if (plan.definite)
     add_definite(net, *plan.definite, labels.of_state, to);
   else

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "compile/parts.h"
+#include "model/checkpoint.h"
 #include "ops/torch.h"
 
 namespace lrnn::compile {
@@ -17,6 +18,20 @@ std::string Certificate::first_wrong() const {
   return {};
 }
 
+namespace {
+
+// What is known of the construction's weights is known of the model's if they are the same.
+Margin margin_of_model(const Compiled& c, const model::Model& model) {
+  for (const auto& [name, tensor] : model::tensors_of(model)) {
+    const auto at = c.weights.tensors.find(name);
+    if (at == c.weights.tensors.end() || !tensor.equal(at->second.to(tensor.scalar_type())))
+      return {0, kMarginLength, cat(name, " is not as it was compiled")};
+  }
+  return margin_of(c);
+}
+
+}  // namespace
+
 Certificate certify(const Compiled& c, const model::Model& model) {
   torch::InferenceMode no_gradients;
   const Parts parts(model, c.built->network);
@@ -24,6 +39,7 @@ Certificate certify(const Compiled& c, const model::Model& model) {
   out.exact = c.exactness == automata::Exactness::kExact;
   out.parts = {certify_cascades(c), certify_groups(c, parts), certify_flip_flops(c, parts),
                certify_tables(c, parts), certify_answers(c, parts)};
+  if (out.holds()) out.margin = margin_of_model(c, model);
   return out;
 }
 

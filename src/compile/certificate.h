@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compile/compile.h"
+#include "compile/margin.h"
 
 namespace lrnn::compile {
 
@@ -16,6 +17,7 @@ struct Certificate {
   };
   std::vector<Part> parts;
   bool exact = false;  // every head is: then the parts are a proof for all lengths
+  Margin margin;       // how far the weights may move; of weights that are as they were compiled
   bool holds() const;
   std::string first_wrong() const;
 };

@@ -134,12 +134,14 @@ Certificate::Part certify_groups(const Compiled& c, const Parts& parts) {
 
 namespace {
 
-// Every letter that some level reads.
+// Every letter that some level reads, or that the head's own level does, one of which is read with
+// every token.
 std::vector<int64_t> letters_of(const Compiled& c, const Head& head) {
-  std::set<int64_t> out;
+  std::set<int64_t> out(head.idle.begin(), head.idle.end());
   for (const auto& component : c.built->components)
     for (const auto& level : component->levels())
-      for (const auto& [t, f] : level.act) out.insert(f);
+      for (const auto& [t, f] : level.act)
+        if (!head.usual) out.insert(f);
   for (const auto& action : head.actions) out.insert(action.feature);
   return {out.begin(), out.end()};
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -35,7 +36,9 @@ class Cases {
     const double* at = y.data_ptr<double>();
     for (size_t i = 0; i < rows_.size(); ++i)
       for (const auto& [f, value] : want_[i])
-        if (at[int64_t(i) * parts_.width() + f] != net_.features[size_t(f)].offset + value &&
+        // A closed gate lets 1e-38 through, which the next norm rounds to 0.
+        if (std::abs(at[int64_t(i) * parts_.width() + f] - net_.features[size_t(f)].offset -
+                     value) > 1e-30 &&
             out_.wrong.empty())
           out_.wrong = cat("layer ", layer_ + 1, ": '", net_.features[size_t(f)].name, "' is ",
                            at[int64_t(i) * parts_.width() + f] - net_.features[size_t(f)].offset,
@@ -125,12 +128,22 @@ std::vector<Register> registers(int64_t tiles, bool written, std::pair<double, d
   return out;
 }
 
+// What a reset writes: the value that the group takes to the target, e being where it is; the
+// groups of other classes are where they began.
+int64_t written(const Level& level, const LevelAction& action, const GroupReading* g, int64_t e) {
+  if (!g || !level.goes.contains(action.type)) return action.target;
+  for (int64_t y = 0; y < int64_t(level.goes.at(action.type).size()); ++y)
+    if (g->tile(e, y) == action.target) return y;
+  return -1;
+}
+
 void check_step(const Compiled& c, const ComponentNet& part, int64_t d, const Parts& parts,
                 Certificate::Part& out) {
   const auto& level = part.levels()[size_t(d - 1)];
   const auto& next = part.levels()[size_t(d)].act;
   const auto& cascade = *part.component().cascade;
-  Cases cases(parts, c.built->network, level.layer, out);
+  const Network& net = c.built->network;
+  Cases cases(parts, net, level.layer, out);
   const auto strengths = write_strengths(c, parts, level.layer, level.x);
   for (const auto& [t, feature] : level.act) {
     const auto action = cascade.action(d, t);
@@ -145,6 +158,7 @@ void check_step(const Compiled& c, const ComponentNet& part, int64_t d, const Pa
       for (const auto& r : registers(int64_t(level.x.size()), reset, strengths)) {
         if (r.was >= tiles && was_here) continue;
         if (!reset && r.y >= tiles) continue;
+        if (reset && r.y != written(level, action, action.type == type ? g : nullptr, e)) continue;
         const auto to = [&](int64_t y) { return g ? g->tile(e, y) : y; };
         Cascade::Triple want{t.before, t.after, t.symbol};
         if (was_here) {
@@ -166,7 +180,7 @@ void check_step(const Compiled& c, const ComponentNet& part, int64_t d, const Pa
                   for (size_t i = 0; i < goes.size(); ++i) {
                     const int64_t image = other == type && g ? g->tile(e, int64_t(y)) : int64_t(y);
                     const int64_t there = goes[y][i];
-                    x[there] = kGateOffset + double(image == int64_t(i));
+                    x[there] = net.features[size_t(there)].offset + double(image == int64_t(i));
                   }
             },
             std::move(features));
@@ -198,7 +212,7 @@ struct Placed {
   int64_t block;
 };
 
-std::vector<Placed> placements(const ComponentNet& part, const Parts& parts) {
+std::vector<Placed> placements(const ComponentNet& part, const Network& net) {
   std::vector<Placed> out;
   const auto& cascade = *part.component().cascade;
   const auto levels = int64_t(part.levels().size());
@@ -210,12 +224,11 @@ std::vector<Placed> placements(const ComponentNet& part, const Parts& parts) {
     const int64_t start = cascade.coordinates(part.component().automaton.start)[0];
     const auto& tiles = sets[size_t(cascade.all_states())].tiles;
     for (const int64_t e : g.elements()) {
-      Tensor x = torch::zeros({parts.width()}, torch::kFloat64);
-      g.hold(e, x.data_ptr<double>());
+      std::vector<double> x(net.features.size(), NAN);
+      g.hold(e, x.data());
       Placed p{{}, sets[size_t(tiles[size_t(g.tile(e, start))])].state};
-      for (int64_t f = 0; f < parts.width(); ++f)
-        if (const double v = x.data_ptr<double>()[f]; v != 0)
-          p.values.emplace_back(f, v - kReadOffset);
+      for (size_t f = 0; f < x.size(); ++f)
+        if (!std::isnan(x[f])) p.values.emplace_back(f, x[f] - net.features[f].offset);
       out.push_back(std::move(p));
     }
     return out;
@@ -252,7 +265,7 @@ Certificate::Part certify_answers(const Compiled& c, const Parts& parts) {
   Certificate::Part out{"answers", 0, ""};
   const Network& net = c.built->network;
   std::vector<std::vector<Placed>> all;
-  for (const auto& part : c.built->components) all.push_back(placements(*part, parts));
+  for (const auto& part : c.built->components) all.push_back(placements(*part, net));
   if (all.empty()) return out;
   std::vector<size_t> pick(all.size(), 0);
   std::vector<Tensor> rows;

@@ -36,7 +36,8 @@ void ComponentNet::group_layer(int64_t d, int64_t at) {
   const auto& cascade = *component_.cascade;
   auto& level = levels_[size_t(d - 1)];
   for (int64_t y = 0; !component_.group_only && y < cascade.most_tiles(d); ++y)
-    level.xw.push_back(net_.add(cat(name_, " level ", d, " writes ", y), kGateOffset));
+    level.xw.push_back(net_.add(cat(name_, " level ", d, " writes ", y), 0));
+  net_.choose(level.xw);
   for (const int64_t type : cascade.classes_of(d)) {
     const auto& plan = component_.groups[size_t(type)];
     if (!plan) continue;
@@ -74,32 +75,43 @@ void ComponentNet::write_tables(int64_t d, int64_t at, const GroupReading& g, in
   for (int64_t y = 0; y < tiles; ++y) {
     goes.emplace_back();
     for (int64_t r = 0; r < tiles; ++r)
-      goes.back().push_back(net_.add(
-          cat(name_, " level ", d, " class ", type, " takes ", y, " to ", r), kGateOffset));
+      goes.back().push_back(
+          net_.add(cat(name_, " level ", d, " class ", type, " takes ", y, " to ", r), 0));
+    net_.choose(goes.back());
   }
   if (!by_stairs) {
+    const int64_t family = net_.new_family();
+    const auto add = [&](Gate gate, int64_t e) {
+      gate.family = family, gate.member = e;
+      gates.push_back(std::move(gate));
+    };
     for (const int64_t e : g.elements()) {
       Gate gate = all_of({g.holds(e)}, {});
       for (int64_t y = 0; y < tiles; ++y)
         gate.out.emplace_back(goes[size_t(y)][size_t(g.tile(e, y))], 1);
-      gates.push_back(std::move(gate));
+      add(std::move(gate), e);
       for (const auto& [target, reset] : resets)
         for (int64_t y = 0; y < tiles; ++y)
           if (g.tile(e, y) == target)
-            gates.push_back(all_of({g.holds(e), reset}, {{level.xw[size_t(y)], 1}}));
+            add(all_of({g.holds(e), reset}, {{level.xw[size_t(y)], 1}}), e);
     }
     return;
   }
+  const int64_t family = net_.new_family();
   for (int64_t y = 0; y < tiles; ++y) {
     const auto s = *g.stairs(y);
     net_.features[size_t(goes[size_t(y)][size_t(s.first)])].initial = 1;
     for (const auto& [target, reset] : resets)
-      if (target == s.first) gates.push_back(all_of({reset}, {{level.xw[size_t(y)], 1}}));
+      if (target == s.first) {
+        gates.push_back(all_of({reset}, {{level.xw[size_t(y)], 1}}));
+        gates.back().family = family, gates.back().member = target;
+      }
     int64_t now = s.first;
     for (const auto& [bound, r] : s.bounds) {
       Gate gate{feature(s.feature),
                 s.margin,
-                {{goes[size_t(y)][size_t(now)], -1}, {goes[size_t(y)][size_t(r)], 1}}};
+                {{goes[size_t(y)][size_t(now)], -1}, {goes[size_t(y)][size_t(r)], 1}},
+                s.highest - bound};
       gate.sum.constant = -bound;
       gates.push_back(gate);
       // The same step, closed unless the reset is on.
@@ -109,6 +121,7 @@ void ComponentNet::write_tables(int64_t d, int64_t at, const GroupReading& g, in
         Gate with = gate;
         with.sum.add(reset, width).constant -= width;
         with.out = {{level.xw[size_t(y)], target == r ? 1 : -1}};
+        with.family = family, with.member = target;
         gates.push_back(std::move(with));
       }
       now = r;
@@ -128,11 +141,19 @@ void ComponentNet::group_answers(const GroupReading& g) {
     if (!fresh) it->second = -1;
     alternatives_.push_back({{g.holds(e)}, state});
   }
-  likenesses_.resize(alone.size());
+  element_.resize(alone.size());
   for (const auto& [state, e] : alone) {
-    if (e < 0) return likenesses_.clear();
-    likenesses_[size_t(state)] = g.likeness(e);
+    if (e < 0) return element_.clear();
+    element_[size_t(state)] = e;
   }
+}
+
+ComponentNet::Likeness ComponentNet::read_likeness() {
+  auto& g = levels_[0].readings.begin()->second;
+  g.centre(net_);
+  Likeness out{{}, g.lead(), g.reach()};
+  for (const int64_t e : element_) out.of_state.push_back(g.likeness(e));
+  return out;
 }
 
 std::vector<ComponentNet::Image> ComponentNet::images(int64_t d, int64_t type) const {

@@ -24,9 +24,15 @@ class ComponentNet {
   int64_t layers() const { return layers_; }
   // Exactly one of them holds after each letter, once layer layers()-1 has been read.
   const std::vector<Alternative>& alternatives() const { return alternatives_; }
-  // Of components that are one group whose elements are the states: the state's likeness is the
-  // largest, so that no gate is needed. Empty otherwise.
-  const std::vector<Form>& likenesses() const { return likenesses_; }
+  // Of components that are one group whose elements are the states: how many there are; 0
+  // otherwise.
+  size_t states_told_apart() const { return element_.size(); }
+  // Reads them without a gate: the likeness of the state is the largest.
+  struct Likeness {
+    std::vector<Form> of_state;
+    double lead, reach;
+  };
+  Likeness read_likeness();
 
   // What certificates look at: the features of a level.
   struct Level {
@@ -46,7 +52,7 @@ class ComponentNet {
   void write_tables(int64_t d, int64_t at, const GroupReading& g, int64_t type);
   void flip_flop_layer(int64_t d, int64_t at);
   void next_level(int64_t d, int64_t at);
-  void next_of(int64_t d, int64_t at, const Triple& t);
+  void next_of(int64_t d, int64_t at, const Triple& t, int64_t family);
   void answers(int64_t d);
   void group_answers(const GroupReading& g);
 
@@ -63,7 +69,7 @@ class ComponentNet {
   automata::Cascade::Reachable reachable_;
   std::vector<Level> levels_;
   std::vector<Alternative> alternatives_;
-  std::vector<Form> likenesses_;
+  std::vector<int64_t> element_;  // of each state
   int64_t layers_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "compile/compile.h"
+#include "compile/scales.h"
 
 namespace lrnn::compile {
 namespace {
@@ -19,15 +20,19 @@ bool has_reflections(const Compiled& c) {
   return false;
 }
 
-// The norm of fla's keys has 1e-6 under the root, and SiLU keeps the keys small: each reflection
-// shrinks the state by 2e-6 / s, s the squared length of a raw key. A third of the state may go.
+// A third of the state may go.
 double fla_length(const Compiled& c) {
   if (!has_reflections(c)) return kEver;
-  constexpr double kSquaredKey = 4 * 0.25 * 0.25, kEps = 1e-6;
-  return 0.3 * kSquaredKey / (2 * kEps * double(c.built->network.householders()));
+  return 0.3 / (fla_shrinks() * double(c.built->network.householders()));
 }
 
 }  // namespace
+
+// By 2 eps / s, s the squared length of a raw key with four entries.
+double fla_shrinks() {
+  constexpr double kSquaredKey = 4 * kFlaKey * kFlaKey, kEps = 1e-6;
+  return 2 * kEps / kSquaredKey;
+}
 
 double safe_length(const Compiled& c) {
   double out = c.plan.exactness == automata::Exactness::kExact ? kEver : c.plan.t_safe;

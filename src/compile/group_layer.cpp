@@ -60,8 +60,13 @@ std::vector<double> choose_query(const GroupHead& head) {
   return best;
 }
 
-// Coordinates of drifting heads are at most 1 and need more than ten binary digits.
-double scale_of(const GroupHead& head) { return head.exactness == Exactness::kExact ? 1 : 1024; }
+// Coordinates of drifting heads are at most 1 and need all the digits that the offset leaves.
+double scale_of(const GroupHead& head) {
+  return head.exactness == Exactness::kExact ? 1 : kReadScale;
+}
+double offset_of(const GroupHead& head) {
+  return head.exactness == Exactness::kExact ? read_offset(head.dim) : kReadOffset;
+}
 
 Head head_of(const GroupHead& h, const std::vector<double>& z, const std::vector<Turn>& turns) {
   Head out;
@@ -96,7 +101,8 @@ GroupReading::GroupReading(Network& net, int64_t at, const GroupPlan& plan,
     made.scale = scale_of(head);
     made.group = &head, made.plan = &plan;
     for (int64_t i = 0; i < head.dim; ++i) {
-      made.to.push_back(net.add(cat(name, " head ", h + 1, " column ", i + 1), kReadOffset));
+      offsets_.push_back(offset_of(head));
+      made.to.push_back(net.add(cat(name, " head ", h + 1, " column ", i + 1), offsets_.back()));
       features_.push_back(made.to.back());
     }
     net.layer(at).heads.push_back(std::move(made));
@@ -108,12 +114,40 @@ GroupReading::GroupReading(Network& net, int64_t at, const GroupPlan& plan,
     if (!seen.insert(cosets).second) continue;
     elements_.push_back(g);
     phi_[g] = compute(g, z);
+    for (size_t i = 0; i < features_.size(); ++i) {
+      double& most = net.features[size_t(features_[i])].most;
+      most = std::max(phi_.size() == 1 ? 0 : most, std::abs(phi_[g][i]));
+    }
+  }
+  for (size_t i = 0; i < features_.size(); ++i) {
+    mean_.push_back(0);
+    for (const auto& [g, p] : phi_) mean_.back() += p[i];
+    mean_.back() /= double(phi_.size());
   }
   const auto& own = phi_.at(elements_[0]);
-  double gap = dot(own, own);
+  lead_ = dot(own, own);
   for (const int64_t g : elements_)
-    if (g != elements_[0]) gap = std::min(gap, dot(own, own) - dot(own, phi_.at(g)));
-  gap_ = std::exp2(std::floor(std::log2(gap)));
+    if (g != elements_[0]) lead_ = std::min(lead_, dot(own, own) - dot(own, phi_.at(g)));
+  gap_ = std::exp2(std::floor(std::log2(lead_)));
+}
+
+void GroupReading::centre(Network& net) {
+  for (size_t i = 0; i < features_.size(); ++i) {
+    double most = 0;
+    for (const auto& [g, p] : phi_) most = std::max(most, std::abs(p[i] - mean_[i]));
+    auto& f = net.features[size_t(features_[i])];
+    f.offset = offsets_[i] = -mean_[i], f.most = most;
+  }
+}
+
+double GroupReading::reach() const {
+  double out = 0;
+  for (const auto& [g, p] : phi_) {
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); ++i) sum += std::abs(p[i] + offsets_[i]);
+    out = std::max(out, sum);
+  }
+  return out;
 }
 
 std::vector<double> GroupReading::compute(int64_t g,
@@ -130,21 +164,31 @@ std::vector<double> GroupReading::compute(int64_t g,
 Form GroupReading::likeness(int64_t g) const {
   Form out;
   const auto& p = phi_.at(g);
-  for (size_t i = 0; i < p.size(); ++i) out.add(features_[i], p[i]);
+  // The offset is the mean: taking it off as a constant leaves none.
+  for (size_t i = 0; i < p.size(); ++i)
+    out.add(Form{{{features_[i], 1}}, offsets_[i]}, p[i] + offsets_[i]);
   return out;
 }
 
 Form GroupReading::holds(int64_t g) const {
+  // Small weights read better, so the mean goes where it leaves them exact.
+  bool exact = true;
+  for (const double m : mean_) exact &= std::abs(m * 8 - std::round(m * 8)) < 1e-9;
   Form out;
-  out.add(likeness(g), 1 / gap_);
   const auto& p = phi_.at(g);
-  out.constant = 1 - dot(p, p) / gap_;
+  double own = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    const double weight = exact ? p[i] - std::round(mean_[i] * 8) / 8 : p[i];
+    out.add(features_[i], weight / gap_);
+    own += weight * p[i];
+  }
+  out.constant = 1 - own / gap_;
   return out;
 }
 
 void GroupReading::hold(int64_t g, double* x) const {
   const auto& p = phi_.at(g);
-  for (size_t i = 0; i < p.size(); ++i) x[features_[i]] = kReadOffset + p[i];
+  for (size_t i = 0; i < p.size(); ++i) x[features_[i]] = offsets_[i] + p[i];
 }
 
 int64_t GroupReading::tile(int64_t g, int64_t y) const { return plan_.tiles[size_t(g)][size_t(y)]; }

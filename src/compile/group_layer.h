@@ -25,8 +25,14 @@ class GroupReading {
   const std::vector<int64_t>& elements() const { return elements_; }
   // 1 when the heads hold g, at most 0 when they hold another element.
   Form holds(int64_t g) const;
-  // phi(g) as a form whose largest value among all g belongs to g itself.
+
+  // For answers that are read without gates: what is read less its mean over the group, as a form
+  // whose largest value among all g belongs to g itself. The residual stream holds what is left,
+  // for nobody else reads it.
+  void centre(Network& net);
   Form likeness(int64_t g) const;
+  double lead() const { return lead_; }  // of the right element's likeness, at least
+  double reach() const;                  // the most that the forms read, in sum
 
   // A single coordinate that tells where tile y goes, as a staircase: tile `first` up to the first
   // bound, then the tile of the last bound that is passed.
@@ -47,11 +53,14 @@ class GroupReading {
 
   const automata::GroupPlan& plan_;
   std::vector<int64_t> features_;  // per coordinate of phi
+  std::vector<double> offsets_;    // of each of them
+  // Of phi over the group, which leaves it alone: its inner product with every phi(g) is the same.
+  std::vector<double> mean_;
   std::vector<int64_t> elements_;
   std::map<int64_t, std::vector<double>> phi_;  // of each of them
-  // At most the squared length of phi less its next largest inner product; a power of two, so that
-  // dividing by it is exact.
-  double gap_ = 0;
+  // The squared length of phi less its next largest inner product; at most that, as a power of two,
+  // so that dividing by it is exact.
+  double lead_ = 0, gap_ = 0;
 };
 
 }  // namespace lrnn::compile

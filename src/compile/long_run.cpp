@@ -146,12 +146,16 @@ class Rows {
   double last_compared_ = 0;  // the least margin of the last comparison
 };
 
+std::vector<bool> asked(const Tokens& tokens) {
+  std::vector<bool> out;
+  for (const int64_t token : tokens.answer) out.push_back(token >= 0);
+  return out;
+}
+
 // Lengths 1, 2, 3, … and then a fourth more each time, until one is wrong.
 void read_growing(Rows& rows, const automata::Automaton& a, const Tokens& tokens,
                   const LongRunOptions& options, const LongRun& out) {
-  std::vector<bool> asked;
-  for (const int64_t token : tokens.answer) asked.push_back(token >= 0);
-  EndingWords words(a, asked, options.seed);
+  EndingWords words(a, asked(tokens), options.seed);
   for (int64_t length = 1; length <= options.tokens / kFewest;
        length += std::max<int64_t>(1, length / 4)) {
     if (out.first && out.first->position <= length) return;
@@ -189,6 +193,24 @@ LongRun long_run(model::Model& model, const automata::Automaton& a, const Tokens
   rows.read({words[1]}, options.tokens);
   rows.read({words[0]}, options.tokens / 2);
   rows.read(structured_words(a, options.seed, kStructured), options.tokens / 64);
+  return out;
+}
+
+LongRun short_run(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
+                  int64_t length, uint64_t seed) {
+  torch::InferenceMode no_gradients;
+  LongRun out;
+  Rows rows(model, a, tokens, out);
+  auto covering = covering_words(a, seed, kMost);
+  std::erase_if(covering, [&](const auto& word) { return int64_t(word.size()) > length; });
+  if (!covering.empty()) rows.read_packed("short words through every state", covering);
+  EndingWords ending(a, asked(tokens), seed);
+  std::vector<std::vector<int64_t>> some;
+  for (int64_t i = 0; i < kFewest; ++i)
+    if (auto word = ending.next(size_t(length)); !word.empty()) some.push_back(std::move(word));
+  if (!some.empty()) rows.read_packed(cat(some.size(), " words of length ", length), some);
+  for (auto& word : long_words(a, seed)) rows.read({std::move(word)}, length);
+  rows.read(structured_words(a, seed, kStructured), length);
   return out;
 }
 

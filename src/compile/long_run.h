@@ -42,4 +42,8 @@ struct LongRunOptions {
 LongRun long_run(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
                  const LongRunOptions& options);
 
+// Words up to a length and no longer: of every kind, and some at random.
+LongRun short_run(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
+                  int64_t length, uint64_t seed = 1);
+
 }  // namespace lrnn::compile

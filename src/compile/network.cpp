@@ -1,6 +1,7 @@
 #include "compile/network.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lrnn::compile {
 namespace {
@@ -19,6 +20,15 @@ template <class Of> int64_t largest_head(const std::vector<Layer>& layers, Of of
 }
 
 }  // namespace
+
+double read_offset(int64_t largest) {
+  const double needed = 6 * double(largest) * double(largest);
+  return 1.5 * std::clamp(std::exp2(std::ceil(std::log2(needed))), kReadOffset / 1.5, 8192.0);
+}
+
+void Network::choose(const std::vector<int64_t>& among) {
+  for (const int64_t f : among) features[size_t(f)].choice = among[0];
+}
 
 int64_t Network::householders() const {
   return largest_head(layers, [](const Head& h) {

@@ -29,15 +29,20 @@ struct Form {
 inline Form feature(int64_t f, double weight = 1) { return Form{{{f, weight}}, 0}; }
 
 // One dimension of the residual stream. It is stored as offset + value: adding a number to a large
-// one rounds it, and this is how what a head reads becomes a multiple of 2^-10 again, and how the
-// 1e-38 that a closed gate lets through disappears.
+// one rounds it, and this is how what a head reads becomes a multiple of 2^-19 again. What gates
+// write is exact, and what only the answers read need not be: neither has an offset.
 struct Feature {
   std::string name;
   double offset = 0;
-  double initial = 0;  // its value in the embedding of every token
+  double initial = 0;   // its value in the embedding of every token
+  double most = 1;      // its largest absolute value
+  int64_t choice = -1;  // of those with the same choice at most one is not 0
 };
-constexpr double kReadOffset = 8192;  // of what heads read: steps of 2^-10
-constexpr double kGateOffset = 4;     // of what gates write
+// Of what heads read: in the middle between two powers of two, so that all of it has the same step.
+constexpr double kReadOffset = 24;  // if it is of size 1
+constexpr double kReadScale = 2;    // of coordinates that need all the digits that are left
+// If it is made of signed integers up to `largest`: rounding errors grow with the square of it.
+double read_offset(int64_t largest);
 
 // What a head does to its state when a feature is 1: Householder steps, the first applied first.
 struct Step {
@@ -57,7 +62,11 @@ struct Head {
   std::vector<double> start;    // rows * cols
   std::vector<Action> actions;  // at most one of their features is 1 at a time
   bool one_row = false;         // the key is always the first row
-  std::vector<Form> value;      // of the first step, one per column; empty: zeros
+  // All actions are alike, and the step is made unless one of `idle` is 1: its size then does not
+  // depend on how exactly a feature is 1.
+  bool usual = false;
+  std::vector<int64_t> idle;
+  std::vector<Form> value;  // of the first step, one per column; empty: zeros
   // state^T query, column by column, times `scale`, into these features.
   std::vector<int64_t> to;
   double scale = 1;
@@ -71,6 +80,9 @@ struct Gate {
   Form sum;
   double margin = 0.5;
   std::vector<std::pair<int64_t, double>> out;
+  double highest = 0.5;  // the largest that the sum can be
+  // Of the gates of a family only those of one member are open at a time; -1: no family.
+  int64_t family = -1, member = -1;
 };
 
 struct Layer {
@@ -82,7 +94,10 @@ struct Network {
   std::vector<Feature> features;
   std::vector<int64_t> symbols;  // the feature that is 1 when the token is read
   std::vector<Layer> layers;
-  std::vector<Form> labels;  // the answer is the label with the largest one
+  // The answer is the label with the largest one; one without terms is never it. The right label
+  // leads by at least `lead`, and what they all read is at most `reach` in sum.
+  std::vector<Form> labels;
+  double lead = 1, reach = 1;
 
   int64_t add(std::string name, double offset, double initial = 0) {
     features.push_back({std::move(name), offset, initial});
@@ -92,6 +107,10 @@ struct Network {
     if (static_cast<int64_t>(layers.size()) <= i) layers.resize(static_cast<size_t>(i) + 1);
     return layers[static_cast<size_t>(i)];
   }
+  // At most one of these is not 0 at a time.
+  void choose(const std::vector<int64_t>& among);
+  int64_t new_family() { return families++; }
+  int64_t families = 0;
   int64_t householders() const;
   int64_t heads() const;    // of the layer with most
   int64_t key_dim() const;  // of the largest head

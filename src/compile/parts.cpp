@@ -1,6 +1,7 @@
 #include "compile/parts.h"
 
 #include "base/error.h"
+#include "compile/scales.h"
 #include "model/checkpoint.h"
 #include "ops/linears.h"
 #include "ops/pointwise.h"
@@ -14,6 +15,9 @@ Parts::Parts(const model::Model& model, const Network& net)
     : net_(net), config_(model.config()), tensors_(model::tensors_of(model)) {
   width_ = config_.width;
   const auto dtype = tensors_.at("lm_head.weight").scalar_type();
+  units_ = torch::full({width_}, kStreamUnit, dtype);
+  for (int64_t f = 0; f < int64_t(net.features.size()); ++f)
+    units_[f] = stream_unit(net.features[size_t(f)]);
   for (int64_t i = 0; i < config_.layers; ++i) {
     const std::string prefix = cat("model.layers.", i, ".attn.");
     std::map<std::string, Tensor> own;
@@ -34,15 +38,15 @@ Tensor Parts::base(int64_t rows) const {
 
 Tensor Parts::normed(const Tensor& x, const std::string& name) const {
   const Tensor& weight = tensors_.at(name);
-  return ops::rms_norm(x.to(weight.scalar_type()), weight, config_.norm_eps);
+  return ops::rms_norm(x.to(weight.scalar_type()) * units_, weight, config_.norm_eps);
 }
 
 Tensor Parts::mix(int64_t layer, const Tensor& x, Tensor& state) const {
-  mixers::State s = {state};
+  mixers::State s = {state * kStateUnit};
   const Tensor n = normed(x, cat("model.layers.", layer, ".attn_norm.weight"));
   const Tensor y = mixers_[size_t(layer)]->forward({n, {}}, s);
-  state = s[0];
-  return x.to(y.scalar_type()) + y;
+  state = s[0] / kStateUnit;
+  return x.to(y.scalar_type()) + y / units_;
 }
 
 Tensor Parts::look_up(int64_t layer, const Tensor& x) const {
@@ -52,7 +56,7 @@ Tensor Parts::look_up(int64_t layer, const Tensor& x) const {
   const auto weight = [&](const char* which) { return tensors_.at(name + which); };
   const Tensor h = ops::swiglu(ops::linear(n, weight(".gate_proj.weight")),
                                ops::linear(n, weight(".up_proj.weight")));
-  return x.to(n.scalar_type()) + ops::linear(h, weight(".down_proj.weight"));
+  return x.to(n.scalar_type()) + ops::linear(h, weight(".down_proj.weight")) / units_;
 }
 
 Tensor Parts::answer(const Tensor& x) const {

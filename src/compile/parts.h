@@ -3,6 +3,7 @@
 #include "model/model.h"
 
 // One layer of a model taken apart, with the weights it has: what a certificate asks questions.
+// Residual streams and states are those of the construction, before they are scaled (scales.h).
 namespace lrnn::compile {
 
 class Parts {
@@ -31,6 +32,7 @@ class Parts {
   std::map<std::string, torch::Tensor> tensors_;
   std::vector<mixers::MixerPtr> mixers_;
   int64_t width_ = 0;
+  torch::Tensor units_;  // of the residual stream
 };
 
 }  // namespace lrnn::compile

@@ -1,23 +1,20 @@
 #include "compile/weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "compile/scales.h"
 
 namespace lrnn::compile {
 namespace {
 
 using torch::Tensor;
 
-// With so large an epsilon x / sqrt(mean(x^2) + eps) is x / 2^30 to the last bit, and the norm's
-// weight of 2^30 undoes it: what the projections see is the residual stream itself.
-constexpr double kNormEps = 0x1p60, kNormWeight = 0x1p30;
+constexpr double kFlaStart = 32;  // of keys that write initial states: other keys are small, too
 constexpr double kOpen = 40;      // a logit at which a sigmoid is 1 in float32 and float64
-constexpr double kKey = 64;       // so large that the norm's own epsilon is lost in rounding
-constexpr double kFlaKey = 0.25;  // SiLU goes down to -0.278 only
-constexpr double kFlaValue = 32;  // SiLU(32) = 32
-constexpr double kGateOpen = 128, kGateStep = 64;
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
@@ -62,8 +59,7 @@ class Writer {
     auto& t = out.tensors;
     t["model.embeddings.weight"] = embeddings(out.vocabulary);
     for (size_t i = 0; i < net_.layers.size(); ++i) layer(t, i);
-    t["model.norm.weight"] = norm();
-    t["lm_head.weight"] = head(out.vocabulary);
+    answers(t, out.vocabulary);
     return out;
   }
 
@@ -71,7 +67,12 @@ class Writer {
   static Tensor zeros(std::initializer_list<int64_t> sizes) {
     return torch::zeros(sizes, torch::kFloat64);
   }
-  Tensor norm() const { return torch::full({width_}, kNormWeight, torch::kFloat64); }
+  // Of the norm before these products: what stands for 1 in the stream is `unit` in their input.
+  Tensor norm(std::initializer_list<Tensor> products, double unit) const {
+    Tensor read = torch::zeros({width_}, torch::kFloat64);
+    for (const auto& w : products) read += w.view({-1, width_}).abs().amax(0);
+    return (read > 0).to(torch::kFloat64) * (kNormRoot * unit / kStreamUnit);
+  }
 
   model::ModelConfig config() const {
     const auto yes = [](bool b) { return b ? "true" : "false"; };
@@ -90,7 +91,7 @@ class Writer {
             "\nhouseholders: ", N_, "\nrange: ", shape_.negative ? "[-1, 1]" : "[0, 1]",
             "\nconv: 0\nforget_gate: ", yes(shape_.gate), "\nqk_activation: ", activation,
             "\nv_activation: ", activation, "\ninitial_state: ", yes(!from_tokens_),
-            "\nnorm_eps: ", int64_t(kNormEps), "\n"));
+            "\nnorm_eps: ", fmt::format("{}", kNormEps), "\n"));
     return c;
   }
 
@@ -105,26 +106,38 @@ class Writer {
 
   Tensor embeddings(int64_t vocabulary) const {
     Tensor out = zeros({vocabulary, width_});
-    for (int64_t f = 0; f < int64_t(net_.features.size()); ++f)
-      out.select(1, f).fill_(net_.features[size_t(f)].offset + net_.features[size_t(f)].initial);
-    for (size_t x = 0; x < net_.symbols.size(); ++x) at(out, {int64_t(x), net_.symbols[x]}) += 1;
-    for (int64_t b = 0; b < bos_; ++b) at(out, {vocabulary - bos_ + b, first_bos_ + b}) = 1;
+    for (int64_t f = 0; f < int64_t(net_.features.size()); ++f) {
+      const Feature& feature = net_.features[size_t(f)];
+      out.select(1, f).fill_((feature.offset + feature.initial) * stream_unit(feature));
+    }
+    for (size_t x = 0; x < net_.symbols.size(); ++x)
+      at(out, {int64_t(x), net_.symbols[x]}) += kStreamUnit;
+    for (int64_t b = 0; b < bos_; ++b)
+      at(out, {vocabulary - bos_ + b, first_bos_ + b}) = kStreamUnit;
     return out;
   }
 
-  // Labels first of all: tokens that are no answers get none of their logits.
-  Tensor head(int64_t vocabulary) const {
+  // The labels' forms, so that the right one leads by kLead and all weights may move by the margin.
+  // Tokens that are never an answer are kept below by the constant feature, of which little is
+  // read.
+  void answers(std::map<std::string, Tensor>& t, int64_t vocabulary) const {
+    const double unit = answer_unit(net_), constant = constant_unit(net_);
     Tensor out = zeros({vocabulary, width_});
     const auto symbols = int64_t(net_.symbols.size());
     for (int64_t token = 0; token < vocabulary; ++token) {
-      double* row = out.data_ptr<double>() + token * width_;
+      double* row = &at(out, {token, 0});
       const int64_t label = token - symbols;
-      if (label >= 0 && label < int64_t(net_.labels.size()))
-        add(row, net_.labels[size_t(label)]);
+      const bool answer = label >= 0 && label < int64_t(net_.labels.size()) &&
+                          !net_.labels[size_t(label)].terms.empty();
+      if (answer)
+        add(row, net_.labels[size_t(label)], kLead / (net_.lead * unit));
       else
-        row[0] = kNeverSaid;
+        row[0] = -2 * kLead / constant;
     }
-    return out;
+    Tensor weight = norm({out}, unit);
+    weight[0] = kNormRoot * constant / kStreamUnit;
+    t["model.norm.weight"] = weight;
+    t["lm_head.weight"] = out;
   }
 
   // Rows of the initial state that are not zero.
@@ -152,7 +165,9 @@ class Writer {
     if (!fla_) return kKey * x / largest;
     return x == 0 ? 0 : silu_inverse(kFlaKey * x / largest);
   }
-  double raw_value(double x) const { return !fla_ || x == 0 ? x : silu_inverse(kFlaValue * x); }
+  double raw_value(double x) const {
+    return !fla_ || x == 0 ? kStateUnit * x : silu_inverse(kStateUnit * x);
+  }
 
   void layer(std::map<std::string, Tensor>& t, size_t i) const {
     const std::string name = cat("model.layers.", i, ".");
@@ -173,15 +188,16 @@ class Writer {
       } else {
         for (int64_t r = 0; r < head.rows; ++r)
           for (int64_t c = 0; c < head.cols; ++c)
-            at(start, {h, r, c}) = head.start[size_t(r * head.cols + c)];
+            at(start, {h, r, c}) = kStateUnit * head.start[size_t(r * head.cols + c)];
       }
     }
-    t[name + "attn_norm.weight"] = norm();
-    t[name + "attn.q_proj.weight"] = q.view({H_ * K_, width_});
-    t[name + "attn.k_proj.weight"] = k.view({N_ * H_ * K_, width_});
-    t[name + "attn.v_proj.weight"] = v.view({N_ * H_ * V_, width_});
-    t[name + "attn.b_proj.weight"] = b.view({N_ * H_, width_});
-    t[name + "attn.o_norm.weight"] = torch::full({V_}, kNormWeight, torch::kFloat64);
+    t[name + "attn_norm.weight"] = norm({q, k, v, b}, kMixerUnit);
+    t[name + "attn.q_proj.weight"] = q.view({H_ * K_, width_}) / kMixerUnit;
+    t[name + "attn.k_proj.weight"] = k.view({N_ * H_ * K_, width_}) / kMixerUnit;
+    t[name + "attn.v_proj.weight"] = v.view({N_ * H_ * V_, width_}) / kMixerUnit;
+    t[name + "attn.b_proj.weight"] = b.view({N_ * H_, width_}) / kMixerUnit;
+    t[name + "attn.o_norm.weight"] =
+        torch::full({V_}, kNormRoot * kOutputUnit / kStateUnit, torch::kFloat64);
     t[name + "attn.o_proj.weight"] = o.view({width_, H_ * V_});
     if (!from_tokens_) t[name + "attn.initial_state"] = start;
     if (shape_.gate) {
@@ -206,8 +222,15 @@ class Writer {
         const double largest = largest_entry(step.key);
         for (int64_t r = 0; r < int64_t(step.key.size()); ++r)
           add(&at(k, {j, h, r, 0}), feature(action.feature, raw_key(step.key[size_t(r)], largest)));
-        add(&at(b, {j, h, 0}), feature(action.feature, logit(step.beta) - closed()));
+        if (!head.usual)
+          add(&at(b, {j, h, 0}), feature(action.feature, logit(step.beta) - closed()));
       }
+    if (!head.usual) return;
+    const double usual = logit(head.actions[0].steps[0].beta);
+    at(b, {0, h, 0}) = usual;
+    for (const int64_t f : head.idle) add(&at(b, {0, h, 0}), feature(f, closed() - usual));
+    for (int64_t token = 0; token < bos_; ++token)
+      at(b, {0, h, first_bos_ + token}) = closed() - usual;
   }
 
   void reading(const Head& head, int64_t h, Tensor& q, Tensor& o) const {
@@ -218,8 +241,9 @@ class Writer {
       const double raw = kKey * head.query[size_t(r)] / largest;
       at(q, {h, r, 0}) = fla_ && raw != 0 ? silu_inverse(raw) : raw;
     }
-    const double scale = head.scale * std::sqrt(length * double(K_)) / (fla_ ? kFlaValue : 1);
-    for (size_t c = 0; c < head.to.size(); ++c) at(o, {head.to[c], h, int64_t(c)}) = scale;
+    const double scale = head.scale * std::sqrt(length * double(K_)) / kOutputUnit;
+    for (size_t c = 0; c < head.to.size(); ++c)
+      at(o, {head.to[c], h, int64_t(c)}) = scale * stream_unit(net_.features[size_t(head.to[c])]);
   }
 
   // One row per step of the tokens that come before a word.
@@ -227,7 +251,7 @@ class Writer {
     const auto rows = starts(head);
     for (int64_t i = 0; i < int64_t(rows.size()); ++i) {
       const int64_t token = first_bos_ + i / N_, j = i % N_, row = rows[size_t(i)];
-      if (!head.one_row) at(k, {j, h, row, token}) += kKey;
+      if (!head.one_row) at(k, {j, h, row, token}) += fla_ ? kFlaStart : kKey;
       at(b, {j, h, token}) += logit(1) - closed();
       for (int64_t c = 0; c < head.cols; ++c)
         at(v, {j, h, c, token}) += raw_value(head.start[size_t(row * head.cols + c)]);
@@ -242,22 +266,22 @@ class Writer {
            down = zeros({width_, hidden});
     for (int64_t i = 0; i < int64_t(layer.gates.size()); ++i) {
       const Gate& g = layer.gates[size_t(i)];
-      const double gain = std::exp2(std::ceil(std::log2(kGateOpen / g.margin)));
       for (int64_t s = 0; s < 2; ++s) {
         double* row = &at(gate, {2 * i + s, 0});
-        add(row, g.sum, gain);
+        add(row, g.sum, gain_of(g));
         row[0] -= double(s) * kGateStep;
-        at(up, {2 * i + s, 0}) = 1;
-        for (const auto& [f, w] : g.out) at(down, {f, 2 * i + s}) += (s ? -w : w) / kGateStep;
+        for (size_t f = 0; f < net_.features.size(); ++f)
+          row[f] *= kStreamUnit / stream_unit(net_.features[f]);
+        at(up, {2 * i + s, 0}) = kUp;
+        for (const auto& [f, w] : g.out) at(down, {f, 2 * i + s}) += (s ? -w : w);
       }
     }
-    t[name + "mlp_norm.weight"] = norm();
-    t[name + "mlp.gate_proj.weight"] = gate;
-    t[name + "mlp.up_proj.weight"] = up;
-    t[name + "mlp.down_proj.weight"] = down;
+    t[name + "mlp_norm.weight"] = norm({gate, up}, kMlpUnit);
+    t[name + "mlp.gate_proj.weight"] = gate / kMlpUnit;
+    t[name + "mlp.up_proj.weight"] = up / kMlpUnit;
+    t[name + "mlp.down_proj.weight"] = down * (kStreamUnit / (kGateStep * kUp));
   }
 
-  static constexpr double kNeverSaid = -65536;
   const Network& net_;
   const Shape& shape_;
   bool fla_ = false, from_tokens_ = false;

@@ -1,6 +1,7 @@
 #include "experiments/start.h"
 
 #include "base/atomic_file.h"
+#include "experiments/compiled.h"
 #include "experiments/folder.h"
 #include "experiments/remove.h"
 #include "experiments/state.h"
@@ -24,10 +25,54 @@ void write_start(const std::string& folder, const RunConfig& config, model::Mode
   });
 }
 
+namespace {
+
+std::string letters_of(const tasks::Task& task) {
+  std::string out;
+  for (const int64_t t : task.letters()) out += (out.empty() ? "" : " ") + task.word(t);
+  return out;
+}
+std::string shown(const std::string& text) {
+  return text.size() <= 60 ? text : text.substr(0, 60) + " …";
+}
+
+// A model knows tokens by their numbers: another task must have as many, and the same letters.
+void check_tokens(const std::string& from, const tasks::Task& own, const tasks::Task& task) {
+  const char* hint = "name a task with the same letters in the same order, and as many answers";
+  const auto letters = letters_of(own), others = letters_of(task);
+  if (own.followed() && task.followed() && letters != others)
+    throw Error(
+        cat(from, " reads ", shown(letters), ", and the task's letters are ", shown(others)), hint);
+  if (own.vocabulary() != task.vocabulary())
+    throw Error(
+        cat(from, " knows ", own.vocabulary(), " tokens, and the task has ", task.vocabulary()),
+        hint);
+}
+
+// Compiled models that a small step could break are not trained.
+void check_margin(const std::string& from, const RunConfig& config) {
+  const auto margin = compiled_margin(from);
+  if (config.train.precision != "float32")
+    throw Error(cat("a compiled model is right in float32 only, not in ", config.train.precision),
+                "leave train.precision at float32");
+  if (margin.weight == 0)
+    throw Error(cat("no margin could be shown for ", margin.limit, " of ", from,
+                    ", so the smallest step may break it"),
+                "compile it with --profile native, which has one, or train a model from the start");
+}
+
+}  // namespace
+
 Run start_from(const std::string& from, const std::string& folder, const RunConfig& config,
                bool overwrite) {
   auto run = open(from);
   const auto task = tasks::make(config.task);
+  check_tokens(from, *run.task, *task);
+  if (config.model.dtype != "float32")
+    throw Error(
+        cat("AdamW trains float32 weights, and those of ", from, " are ", config.model.dtype),
+        "compile the model in another profile than fp64");
+  if (is_compiled(from) && run.step == 0) check_margin(from, config);
   const auto model = build(config, *task);
   model::load_into(*model, model::tensors_of(*run.model), from);
   if (overwrite) check_removable(folder, from);
