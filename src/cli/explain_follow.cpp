@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "compile/parts.h"
+#include "compile/scales.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {
@@ -127,7 +128,7 @@ std::vector<Follower::Applied> Follower::read(const Tensor& tokens, Layers& laye
     for (size_t l = 0; l < out.size(); ++l) {
       const std::string at = cat("layers.", l, ".");
       if (name == at + "k") out[l].k = on_cpu(value);
-      if (name == at + "v") out[l].v = on_cpu(value);
+      if (name == at + "v") out[l].v = on_cpu(value) / compile::kStateUnit;
       if (name == at + "beta") out[l].beta = on_cpu(value);
       if (name == at + "log_gate") out[l].gate = on_cpu(value.exp());
     }
@@ -141,7 +142,7 @@ std::vector<Follower::Applied> Follower::read(const Tensor& tokens, Layers& laye
 
 Follower::Layers Follower::wide(const Layers& layers) {
   Layers out;
-  for (const auto& layer : layers) out.push_back(on_cpu(layer));
+  for (const auto& layer : layers) out.push_back(on_cpu(layer) / compile::kStateUnit);
   return out;
 }
 

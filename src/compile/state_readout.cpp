@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "compile/scales.h"
 #include "ops/torch.h"
 
 namespace lrnn::compile {
@@ -26,8 +27,9 @@ StateReadout::StateReadout(const Compiled& c)
   for (size_t f = 0; f < features.size(); ++f) own.emplace(features[f].name, int64_t(f));
   for (const auto& f : net_.features) {
     place_.push_back(is_answer(f) ? -1 : own.at(f.name));
-    if (place_.back() >= 0)
-      check(features[size_t(place_.back())].offset == f.offset, "'", f.name, "' has two offsets");
+    // As the model stores it, which may be otherwise than a model that answers with states would.
+    const Feature& stored = is_answer(f) ? f : features[size_t(place_.back())];
+    offset_.push_back(stored.offset), unit_.push_back(stream_unit(stored));
   }
   for (const auto& gate : net_.layers.back().gates)
     if (std::any_of(gate.out.begin(), gate.out.end(),
@@ -39,16 +41,19 @@ int64_t StateReadout::state(const double* x) const {
   std::vector<double> facts;
   for (size_t f = 0; f < place_.size(); ++f)
     facts.push_back(place_[f] < 0 ? net_.features[f].initial
-                                  : x[place_[f]] - net_.features[f].offset);
+                                  : x[place_[f]] / unit_[f] - offset_[f]);
   const auto before = facts;
   for (const Gate* gate : gates_)
     if (value_of(gate->sum, before) > 0)
       for (const auto& [to, weight] : gate->out) facts[size_t(to)] += weight;
-  int64_t best = 0;
-  double most = value_of(net_.labels[0], facts);
-  for (size_t s = 1; s < net_.labels.size(); ++s)
-    if (const double v = value_of(net_.labels[s], facts); v > most) most = v, best = int64_t(s);
-  return best;
+  int64_t best = -1;
+  double most = 0;
+  for (size_t s = 0; s < net_.labels.size(); ++s) {
+    if (net_.labels[s].terms.empty()) continue;  // never the answer
+    const double v = value_of(net_.labels[s], facts);
+    if (best < 0 || v > most) most = v, best = int64_t(s);
+  }
+  return std::max<int64_t>(best, 0);
 }
 
 std::vector<int64_t> StateReadout::states(const torch::Tensor& stream) const {

@@ -17,9 +17,10 @@ class StateReadout {
  private:
   int64_t state(const double* x) const;
 
-  Network net_;                     // the same plan, answering with states
-  std::vector<int64_t> place_;      // its features in the model's stream; -1: an answer
-  std::vector<const Gate*> gates_;  // those of the last layer that write answers
+  Network net_;                        // the same plan, answering with states
+  std::vector<int64_t> place_;         // its features in the model's stream; -1: an answer
+  std::vector<double> offset_, unit_;  // a number of it is (offset + value) * unit there
+  std::vector<const Gate*> gates_;     // those of the last layer that write answers
 };
 
 }  // namespace lrnn::compile

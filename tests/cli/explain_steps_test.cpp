@@ -6,6 +6,7 @@
 
 #include "automata/source.h"
 #include "base/random.h"
+#include "compile/scales.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {
@@ -63,7 +64,8 @@ void expect_the_model_state(const automata::Subject& subject, const compile::Opt
     for (size_t i = 0; i < h.size(); ++i) {
       const auto& head = s.heads[i];
       h[i] = product(head, head.actions[size_t(move[i])], h[i]);
-      const auto held = state[size_t(head.layer - 1)][0][0][head.head - 1].to(torch::kFloat64);
+      const auto held = state[size_t(head.layer - 1)][0][0][head.head - 1].to(torch::kFloat64) /
+                        compile::kStateUnit;
       for (int64_t r = 0; r < head.rows; ++r)
         for (int64_t k = 0; k < head.cols; ++k)
           ASSERT_NEAR(h[i][size_t(r * head.cols + k)], held[r][k].item<double>(), 1e-3)
@@ -102,7 +104,8 @@ TEST(Stepping, SaysWhenTheModelDoesNotFollowThePlan) {
   const auto c = compile::compile(example_named("contains_aba"), {});
   const auto model = compile::model_of(c->weights);
   for (auto& item : model->named_parameters())
-    if (item.key() == "model.layers.0.attn.b_proj.weight") item.value().select(1, 0).sub_(1);
+    if (item.key() == "model.layers.0.attn.b_proj.weight")
+      item.value().select(1, 0).sub_(1 / compile::kMixerUnit);  // a logit less
   const auto s = stepping(*c, *model);
   EXPECT_NE(s.without.find("does not follow from the plan"), std::string::npos);
   EXPECT_TRUE(s.heads.empty());

@@ -94,8 +94,10 @@ TEST(Tuned, LearnsParityRelabelled) {
   };
   for (const auto& [source, overrides, profile] : std::vector<Case>{
            {regex("(a|ba*b)*", "ab"), {"task.regex=(a|ba*b)*ba*"}},
-           {example("parity"), {"task.example=", "task.regex=(0|10*1)*", "task.alphabet=01"}},
-           {group("Z2", ""), {"task.group=", "task.regex=(0|10*1)*", "task.alphabet=01"}},
+           {example("parity"),
+            {"task.example=", "task.regex=(0|10*1)*", "task.alphabet=01", "task.answers=accept"}},
+           {group("Z2", ""),
+            {"task.group=", "task.regex=(0|10*1)*", "task.alphabet=01", "task.answers=accept"}},
            {regex("(a|ba*b)*", "ab"), {"task.regex=(a|ba*b)*ba*"}, compile::Profile::kNativeBos}}) {
     TemporaryFolder folder;
     compile::Options options;

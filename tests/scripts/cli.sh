@@ -19,7 +19,7 @@ json() { python3 -m json.tool <"$work/out" >/dev/null || fail "not one JSON obje
 value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
 
 # --- help fits on a screen, shows an example, and is no error
-for words in "" demo reproduce train eval spectrum show check compile run verify explain export tasks "tasks show" "tasks export" mixers doctor; do
+for words in "" demo reproduce train eval spectrum curves show check compile run verify explain export tasks "tasks show" "tasks export" mixers doctor; do
   expect 0 "" "$lrnn" $words --help
   lines=$(wc -l <"$work/out")
   [ "$lines" -le 40 ] || fail "help of '$words' has $lines lines"

@@ -77,10 +77,13 @@ TEST(ConfigPairs, TwinsDifferInTheRangeOnly) {
             std::vector<std::string>{"model.mixer.householders: 1 -> 2"});
 }
 
-// The README's tables link to configs that are there.
-TEST(Readme, NamesConfigsThatExist) {
-  std::ifstream in(LRNN_SOURCE_DIR "/README.md");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+// The documents name configs that are there.
+TEST(Documents, NameConfigsThatExist) {
+  std::string text;
+  for (const char* page : {"/README.md", "/docs/tables.md"}) {
+    std::ifstream in(std::string(LRNN_SOURCE_DIR) + page);
+    text.append(std::istreambuf_iterator<char>(in), {});
+  }
   int64_t found = 0;
   for (size_t at = 0; (at = text.find("configs/", at)) != std::string::npos; ++at) {
     const auto end = text.find_first_not_of(
