@@ -104,7 +104,7 @@ python3 "$work/peak.py" "$lrnn" train configs/tiny.yaml model.width=1000000 mode
 read -r megabytes code said <"$work/peak"
 [ "$code" = 2 ] || fail "a model of a million units ended with $code: $said"
 [ "$megabytes" -lt 1000 ] || fail "refusing a model took $megabytes MB"
-grep -q "training this config needs about 7[0-9] TB (weights 12 TB, .* free" "$work/peak" || fail "$(cat "$work/peak")"
+grep -q "training this config needs about [0-9]* TB (weights 12 TB, .* free" "$work/peak" || fail "$(cat "$work/peak")"
 grep -qF -- "--force" "$work/peak" || fail "nobody speaks of --force"
 expect 2 "train.batch" "$lrnn" train configs/tiny.yaml task.train.length=1e8 --out "$work/never"
 [ ! -e "$work/never" ] || fail "a run that was refused left a folder"
