@@ -161,7 +161,7 @@ void print(const Verified& v, const experiments::Run& run) {
     std::cout << margin_text(v.certificate->margin);
     if (v.tried.directions > 0)
       std::cout << fmt::format(
-          "\n  proved part by part; tried in {} random directions and the worst "
+          "\n  bounded part by part; tried in {} random directions and the worst "
           "one: {} wrong",
           v.tried.directions - 1, v.tried.wrong);
     std::cout << "\n";

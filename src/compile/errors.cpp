@@ -50,36 +50,47 @@ Input Errors::normed(const std::string& norm) const {
 }
 
 // The largest sum over each row when of every choice only one entry is there.
-Tensor Errors::once(const Tensor& x) const {
-  const Tensor out = torch::zeros(x.sizes(), x.options());
-  return out.scatter_reduce(1, choice_.unsqueeze(0).expand_as(x), x, "amax").sum(1);
+Tensor Errors::once(const Tensor& x, const Tensor& choice) {
+  const Tensor out = torch::zeros_like(x);
+  return out.scatter_reduce(1, choice.expand_as(x), x, "amax").sum(1);
 }
 
+// Only what the norm lets through is looked at: a product reads nothing else.
 Off Errors::product(const Tensor& w, const Input& x, double mass) const {
+  const Tensor read = x.most.nonzero().squeeze(1);
+  const auto at = [&](const Tensor& v) { return v.index_select(0, read); };
+  const Tensor most = at(x.most), noise = at(x.noise), scaled = at(x.scaled);
+  const Tensor choice = std::get<1>(torch::_unique(at(choice_), true, true)).unsqueeze(0);
   double wrong = x.noise.sum().item<double>();
-  for (const auto& s : sources_)
-    wrong += s.size * largest(x.factor.index_select(0, s.columns)) *
-             (s.length ? std::sqrt(double(s.columns.size(0))) : 1);
-  std::vector<Tensor> scaled, shared, rounding;
+  std::vector<std::pair<const Source*, Tensor>> sources;  // by how much each is read
+  for (const auto& s : sources_) {
+    const Tensor factor =
+        torch::zeros_like(x.factor).index_copy_(0, s.columns, x.factor.index_select(0, s.columns));
+    wrong += s.size * largest(factor) * (s.length ? std::sqrt(double(s.columns.size(0))) : 1);
+    if (largest(at(factor)) > 0) sources.emplace_back(&s, at(factor));
+  }
+  Off out;
+  std::vector<Tensor> parts[3];
   const int64_t rows = std::max<int64_t>(1, kBlock / w.size(1));
   for (int64_t r = 0; r < w.size(0); r += rows) {
-    const Tensor size = w.slice(0, r, std::min(w.size(0), r + rows)).abs();
-    const Tensor terms = size * x.most;
-    scaled.push_back(once(size * x.scaled));
-    shared.push_back(size.matmul(x.noise));
-    for (const auto& s : sources_) {
-      const Tensor reads = size.index_select(1, s.columns) * x.factor.index_select(0, s.columns);
-      shared.back() += s.size * (s.length ? reads.norm(2, 1) : reads.amax(1));
-    }
-    rounding.push_back(kUlp * once(terms) * (1 + once((terms > 0).to(torch::kFloat64))));
+    const Tensor size = w.slice(0, r, std::min(w.size(0), r + rows)).index_select(1, read).abs();
+    const Tensor terms = size * most;
+    parts[0].push_back(once(size * scaled, choice));
+    parts[1].push_back(size.matmul(noise));
+    for (const auto& [s, factor] : sources)
+      parts[1].back() +=
+          s->size * (s->length ? (size * factor).norm(2, 1) : (size * factor).amax(1));
+    parts[2].push_back(kUlp * once(terms, choice) *
+                       (1 + once((terms > 0).to(torch::kFloat64), choice)));
   }
-  Off out{torch::cat(scaled), torch::cat(shared), {}, torch::cat(rounding)};
+  out.scaled = torch::cat(parts[0]), out.shared = torch::cat(parts[1]);
+  out.rounding = torch::cat(parts[2]);
   out.moved = torch::full_like(out.shared, delta_ * (mass + wrong));
   return out;
 }
 
 Off Errors::product(const std::string& name, const Input& x) const {
-  return product(weight(name), x, once(x.most.unsqueeze(0)).item<double>());
+  return product(weight(name), x, once(x.most.unsqueeze(0), choice_.unsqueeze(0)).item<double>());
 }
 
 }  // namespace lrnn::compile

@@ -57,7 +57,7 @@ class Errors {
   Off product(const std::string& name, const Input& x) const;
 
  private:
-  torch::Tensor once(const torch::Tensor& x) const;
+  static torch::Tensor once(const torch::Tensor& x, const torch::Tensor& choice);
 
   const Tensors& tensors_;
   double delta_;

@@ -117,9 +117,11 @@ class Walk {
   }
 
   // The length of the longest vector that the state can be, or make of a vector of length 1.
-  static double size_of(const Head& head) {
+  double size_of(const Head& head) const {
     if (head.group) return std::sqrt(double(head.group->copies));
     double out = 1;
+    for (const int64_t f : head.to)
+      if (head.one_row) out = std::max(out, net_.features[size_t(f)].most / head.scale);
     for (int64_t c = 0; c < head.cols; ++c) {
       double square = 0;
       for (int64_t r = 0; r < head.rows; ++r)

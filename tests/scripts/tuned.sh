@@ -20,7 +20,7 @@ expect "run of the tuned model" "$(echo abbaab | "$LRNN" run "$work/tuned")" acc
 
 # The certificate: the margin, what was tried, and the same number in every place.
 expect "verify" "$(code "$LRNN" verify "$work/abba" --tokens 2000)" 0
-grep -q 'proved part by part; tried in 8 random directions and the worst one: 0 wrong' "$work/out" ||
+grep -q 'bounded part by part; tried in 8 random directions and the worst one: 0 wrong' "$work/out" ||
   fail "verify does not try the margin: $(cat "$work/out")"
 "$LRNN" verify "$work/abba" --tokens 2000 --json >"$work/json"
 named=$(margin "$work/json")
