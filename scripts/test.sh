@@ -3,6 +3,8 @@
 set -u
 build=$1
 shift
+# Tests run beside each other, each with threads of its own: who waits for a thread must not spin.
+export OMP_WAIT_POLICY=passive
 ctest --test-dir "$build" --output-on-failure "$@"
 result=$?
 log=$build/Testing/Temporary/LastTest.log

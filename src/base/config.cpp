@@ -196,7 +196,8 @@ std::vector<std::string> differences(const YAML::Node& a, const YAML::Node& b,
     emitter << node;
     return std::string(emitter.c_str());
   };
-  if (!a.IsMap() || !b.IsMap()) {
+  // An absent node throws when it is asked for its kind.
+  if (!a.IsDefined() || !b.IsDefined() || !a.IsMap() || !b.IsMap()) {
     if (text(a) != text(b)) out.push_back(cat(prefix, ": ", text(a), " -> ", text(b)));
     return out;
   }

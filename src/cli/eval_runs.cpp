@@ -58,7 +58,7 @@ std::vector<EvaluatedRun> open_all(const EvalArguments& a, const std::string& de
     auto& run = out.back().run;
     out.back().model = experiments::identity(run.config.model);
     const std::string mixer = run.config.model.mixer.text("name");
-    check(a.kernels.empty() || mixer == "delta_product",
+    check(a.kernels.empty() || mixer == "delta_product" || mixer == "delta_net",
           "--kernel chooses between kernels of delta_product, and this model's mixer is ", mixer);
     run.model->to(torch::Device(device));
   }

@@ -347,17 +347,6 @@ void DeltaProduct::initialise(const Init& init) {
 
 }  // namespace
 
-void DeltaProductConfig::check(const Section& at) const {
-  at.require(heads >= 1, "heads", "must be at least 1, got ", heads);
-  at.require(key_dim >= 1, "key_dim", "must be at least 1, got ", key_dim);
-  at.require(value_dim >= 0, "value_dim", "must be at least 1, or 0 for key_dim; got ", value_dim);
-  at.require(householders >= 1, "householders", "must be at least 1, got ", householders);
-  at.require(range == Range{0, 1} || range == Range{-1, 1}, "range",
-             "must be [0, 1] or [-1, 1], got [", range.lo, ", ", range.hi, "]");
-  at.require(conv >= 0, "conv", "must be at least 0, got ", conv);
-  at.require(norm_eps > 0, "norm_eps", "must be positive, got ", norm_eps);
-}
-
 MixerPtr make_delta_product(int64_t width, const DeltaProductConfig& config) {
   return std::make_shared<DeltaProduct>(width, config);
 }

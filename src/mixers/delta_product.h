@@ -15,12 +15,14 @@ struct DeltaProductConfig {
   std::string accuracy = "auto";
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("heads", heads, "independent states");
-    visit("key_dim", key_dim, "key size per head; rows of a state");
-    visit("value_dim", value_dim, "value size per head; columns of a state; 0: as key_dim");
-    visit("householders", householders, "reflections per token; 1 is DeltaNet");
-    visit("range", range, "of the eigenvalues: [0, 1], or [-1, 1] which can count modulo two");
-    visit("conv", conv, "kernel of the short convolution on q, k and v; 0: none");
+    visit("heads", heads, "independent states", at_least(1));
+    visit("key_dim", key_dim, "key size per head; rows of a state", at_least(1));
+    visit("value_dim", value_dim, "value size per head; columns of a state",
+          at_least_or_0(1, "key_dim"));
+    visit("householders", householders, "reflections per token; 1 is DeltaNet", at_least(1));
+    visit("range", range, "of the eigenvalues; [-1, 1] can count modulo two",
+          {Range{0, 1}, Range{-1, 1}});
+    visit("conv", conv, "kernel of the short convolution on q, k and v; 0: none", at_least(0));
     visit("forget_gate", forget_gate, "the state decays by a learnt factor before each token");
     visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
     visit("qk_activation", qk_activation, "of q and k", {"silu", "relu", "elu", "none"});
@@ -28,12 +30,11 @@ struct DeltaProductConfig {
     visit("qk_norm", qk_norm, "of q and k per head", {"l2", "sum", "none"});
     visit("beta", beta, "false: the step size is not learnt but 1 (2 with the range [-1, 1])");
     visit("initial_state", initial_state, "the state before the first token is learnt, not zero");
-    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm");
+    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
     visit("accuracy", accuracy,
           "of bfloat16 on a GPU; auto: fast behind a forget gate with range [0, 1], else accurate",
           {"auto", "fast", "accurate", "exact"});
   }
-  void check(const Section& at) const;
 
   int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
   bool negative() const { return range.lo < 0; }

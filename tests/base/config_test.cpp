@@ -212,5 +212,11 @@ TEST(Config, TellsWhatDiffers) {
             std::vector<std::string>{"inner.length: [3, 40] -> [1, 2]"});
 }
 
+TEST(Config, DifferencesNameAKeyThatOneSideLacks) {
+  const auto a = YAML::Load("{x: 1, inner: {y: 2}}"), b = YAML::Load("{x: 1, z: {w: 3}}");
+  EXPECT_EQ(differences(a, b), (std::vector<std::string>{"inner: {y: 2} -> (absent)",
+                                                         "z: (absent) -> {w: 3}"}));
+}
+
 }  // namespace
 }  // namespace lrnn

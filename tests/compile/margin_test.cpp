@@ -82,7 +82,7 @@ TEST(Margin, ShrinksWithTheLength) {
   EXPECT_LT(margin_of(*c, 20000).weight, margin_of(*c, 256).weight);
 }
 
-// Reflections shrink the state where keys are small: an hour of drift that nothing is left beside.
+// Where SiLU keeps keys small reflections shrink the state, and gates have nothing left to spare.
 TEST(Margin, IsNotNamedWhereNoneCanBeShown) {
   Options options;
   options.profile = Profile::kFla;

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # `lrnn check` as a user runs it ($LRNN). Run from the repository root.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
+. tests/scripts/lib/as_user.sh
 
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 # expect CODE 'text' command ...: the exit code, and a fixed piece of what is said.
 expect() {
   local code=$1 text=$2; shift 2
@@ -76,4 +71,3 @@ assert row("delta_product", -1, 2, 1) == "yes" and row("delta_product", 0, 2, "a
 PY
 expect 0 '"derived_length":null' --example a5_points --json
 [ "$failures" = 0 ] && echo "lrnn check: all well"
-exit $((failures > 0))

@@ -1,22 +1,6 @@
 #!/usr/bin/env bash
 # Drives the built program ($LRNN) as a user would. Run from the repository root.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-# expect CODE 'text on stderr' command ...: exit code, and a fixed piece of what is said.
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
-json() { python3 -m json.tool <"$work/out" >/dev/null || fail "not one JSON object: $1"; }
-value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
+. tests/scripts/lib/as_user.sh
 
 # --- help fits on a screen, shows an example, and is no error
 for words in "" demo reproduce train eval spectrum curves show check compile run verify explain export tasks "tasks show" "tasks export" mixers doctor; do
@@ -148,4 +132,3 @@ expect 0 "" "$lrnn" doctor --json; json doctor
 [ "$(value 'd["ok"]')" = True ] || fail "doctor"
 
 [ $failures = 0 ] && echo "cli: all is well"
-exit $((failures > 0))

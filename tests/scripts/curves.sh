@@ -1,18 +1,6 @@
 #!/usr/bin/env bash
 # lrnn curves: loss and accuracy by step, of one run and of several, finished or not.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
+. tests/scripts/lib/as_user.sh
 
 expect 0 "" "$lrnn" curves --help
 grep -q Example "$work/out" || fail "the help has no example"
@@ -51,4 +39,3 @@ expect 0 "" "$lrnn" compile --group Z2 -o "$work/z2"
 expect 2 "it was compiled and not trained" "$lrnn" curves "$work/z2"
 
 [ $failures = 0 ] && echo "curves: all is well"
-exit $((failures > 0))

@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
 # `lrnn export` of models that fla has and lrnn cannot translate yet, of models that fla lacks, and of
 # one that both have: the sentence is true, and a refusal leaves no folder. Run from the repository root.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
+. tests/scripts/lib/as_user.sh
 
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 # of NAME 'mixer' [override ...]: a run of one update in $work/NAME
 of() {
   local name=$1 mixer=$2; shift 2
@@ -42,4 +37,3 @@ grep -q '"model_type": *"delta_net"' "$work/said" || fail "DeltaNet without a co
 [ -s "$work/out/model.safetensors" ] && [ -s "$work/out/config.json" ] || fail "export wrote nothing"
 
 [ "$failures" = 0 ] && echo "export: ok"
-exit $((failures > 0))

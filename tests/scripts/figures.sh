@@ -1,23 +1,8 @@
 #!/usr/bin/env bash
 # eval by length, of one run and of several; spectrum of what is and is not linear; the report of
 # reproduce without a run. Everything is tiny: nothing is learnt here.
-set -u
+. tests/scripts/lib/as_user.sh
 export OMP_NUM_THREADS=1  # these models are too small to share
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-# expect CODE 'text on stderr' command ...
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
-says() { grep -qF -- "$1" "$work/out" || fail "it did not print '$1': $(cat "$work/out")"; }
-value() { python3 -c "import json; d=json.load(open('$work/out')); print($1)"; }
 tiny() { # tiny NAME keys...
   local out="$work/$1"; shift
   "$lrnn" train configs/tiny.yaml train.steps=2 train.threads=1 "$@" --out "$out" --quiet >/dev/null || fail "training $out"
@@ -31,7 +16,6 @@ tiny mod3 "task={name: modular_addition, modulus: 3, train: {length: 8}, eval: {
 
 # --- lengths: a range, a list, one; anything else is refused and loses nothing
 cd "$work" || exit 1
-lrnn=$(cd "$OLDPWD" && realpath "$lrnn")
 expect 0 "" "$lrnn" eval both --lengths 3:10 --samples 64
 cp both/eval/length.csv range.csv
 [ "$(wc -l <range.csv)" = 9 ] || fail "3:10 has $(wc -l <range.csv) lines, not the head and 8 lengths"
@@ -83,4 +67,3 @@ expect 0 "" "${cell[@]}" --report
 cmp -s before.html reproduced/quick/report.html || fail "--report makes another page"
 [ "$(find reproduced -name train.log -newer before.html | wc -l)" = 0 ] || fail "--report ran something"
 [ "$failures" = 0 ] && echo "figures: all is well"
-[ "$failures" = 0 ]

@@ -1,22 +1,8 @@
 #!/usr/bin/env bash
 # The keys of configs: listed, read from files and from the command line, and what is refused.
 # Run from the repository root.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
+. tests/scripts/lib/as_user.sh
 
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-# expect CODE 'text on stderr' command ...: exit code, and a fixed piece of what is said.
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
-value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
 is() { [ "$(value "$1")" = "$2" ] || fail "$1 is '$(value "$1")', not '$2'"; }
 
 # --- the reference is what the program prints
@@ -113,4 +99,3 @@ expect 0 "" "$lrnn" show configs/tiny.yaml model.width=1e6 model.mlp.hidden=1e6 
 is 'd["memory"]["weights"] == 4 * d["parameters"] and d["memory"]["total"] > 2e13' True
 
 [ $failures = 0 ] && echo "keys: all is well"
-exit $((failures > 0))

@@ -1,13 +1,8 @@
 #!/usr/bin/env bash
 # A run begun before a key existed goes on: it is evaluated, and resumed to the same bits, with what the
 # key is by default. Run from the repository root.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
+. tests/scripts/lib/as_user.sh
 
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 printf 'task: {name: parity, train: {length: [3, 4]}, eval: {length: [3, 4], samples: 8}}\n' >"$work/c.yaml"
 printf 'model: {width: 16, layers: 1, mixer: {name: delta_product, heads: 1, forget_gate: true}}\n' >>"$work/c.yaml"
 printf 'train: {steps: 8, batch: 2, checkpoint_every: 4, keep: 9}\n' >>"$work/c.yaml"
@@ -29,4 +24,3 @@ grep -qF "model.mixer.accuracy: auto -> exact" "$work/err" || fail "it was not s
 [ $? = 2 ] || fail "an accuracy that does not exist was accepted"
 
 [ "$failures" = 0 ] && echo "old config: ok"
-exit $((failures > 0))

@@ -1,12 +1,7 @@
 #!/usr/bin/env bash
 # Automata with accepting states answer accept or reject; --states tells the state, from the model.
-set -euo pipefail
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() { echo "FAIL: $1"; exit 1; }
-expect() { [ "$2" = "$3" ] || fail "$1: got '$2', not '$3'"; }
-code() { local c=0; "$@" >"$work/out" 2>"$work/err" </dev/null || c=$?; echo $c; }
+. tests/scripts/lib/as_user.sh
+set -eo pipefail
 said() { "$lrnn" run "$@" | tr '\n' ' '; }
 
 next='"next":{"even":{"a":"odd","b":"even"},"odd":{"a":"even","b":"odd"}}}'
@@ -21,16 +16,16 @@ words='ab\n\nabba\n'
 for kind in json dot; do
   "$lrnn" compile --automaton "$work/accept.$kind" -o "$work/accept_$kind" >"$work/out"
   grep -q 'answers accept or reject' "$work/out" || fail "compile does not say what is answered"
-  expect "$kind with accept" "$(printf "$words" | said "$work/accept_$kind")" "reject accept accept "
+  equal "$kind with accept" "$(printf "$words" | said "$work/accept_$kind")" "reject accept accept "
   "$lrnn" check --automaton "$work/states.$kind" --json | grep -q '"recogniser":false' || fail "$kind without accept"
 done
-expect "--states" "$(printf "$words" | said "$work/accept_json" --states)" "odd even even "
+equal "--states" "$(printf "$words" | said "$work/accept_json" --states)" "odd even even "
 "$lrnn" compile --automaton "$work/states.dot" -o "$work/states_dot" >/dev/null
-expect "without accept" "$(printf "$words" | said "$work/states_dot")" "odd even even "
+equal "without accept" "$(printf "$words" | said "$work/states_dot")" "odd even even "
 "$lrnn" explain "$work/accept_dot" >/dev/null
-expect "double circles" "$(grep -o '<circle class="paper axis"' "$work/accept_dot/explain.html" | wc -l | tr -d ' ')" 3
-expect "verify" "$(code "$lrnn" verify "$work/accept_json" --tokens 500)" 0
-expect "verify against the file" "$(code "$lrnn" verify "$work/accept_json" --tokens 200 --automaton "$work/accept.json")" 0
+equal "double circles" "$(grep -o '<circle class="paper axis"' "$work/accept_dot/explain.html" | wc -l | tr -d ' ')" 3
+equal "verify" "$(code "$lrnn" verify "$work/accept_json" --tokens 500)" 0
+equal "verify against the file" "$(code "$lrnn" verify "$work/accept_json" --tokens 200 --automaton "$work/accept.json")" 0
 grep -q 'compared with the automaton named' "$work/out" || fail "verify calls a compiled model trained"
 "$lrnn" eval "$work/accept_json" --samples 4 | grep -q 'accuracy 1.0000' || fail "eval"
 
@@ -39,21 +34,21 @@ grep -q 'compared with the automaton named' "$work/out" || fail "verify calls a 
 "$lrnn" compile --regex '(ab|ba)*' --alphabet ab --states -o "$work/abba_states" >/dev/null
 words='abba\na\n\nabb\nbbbb\n'
 want="0 1 0 2 3 "
-expect "a regex" "$(printf "$words" | said "$work/abba")" "accept reject accept reject reject "
-expect "its states" "$(printf "$words" | said "$work/abba" --states)" "$want"
-expect "its states, step by step" "$(printf "$words" | said "$work/abba" --states --step 2>/dev/null)" "$want"
-expect "compiled with states" "$(printf "$words" | said "$work/abba_states")" "$want"
-expect "states after every letter" "$(echo abb | said "$work/abba" --states --every --json)" '{"answers":["1","0","2"]} '
+equal "a regex" "$(printf "$words" | said "$work/abba")" "accept reject accept reject reject "
+equal "its states" "$(printf "$words" | said "$work/abba" --states)" "$want"
+equal "its states, step by step" "$(printf "$words" | said "$work/abba" --states --step 2>/dev/null)" "$want"
+equal "compiled with states" "$(printf "$words" | said "$work/abba_states")" "$want"
+equal "states after every letter" "$(echo abb | said "$work/abba" --states --every --json)" '{"answers":["1","0","2"]} '
 head -c 40000 /dev/zero | tr '\0' 'b' >"$work/long"
-expect "of a long word" "$(said "$work/abba" --states <"$work/long")" "3 "
+equal "of a long word" "$(said "$work/abba" --states <"$work/long")" "3 "
 # A model of states is compared with a recogniser state by state.
-expect "verify states" "$(code "$lrnn" verify "$work/abba_states" --tokens 200 --regex '(ab|ba)*' --alphabet ab)" 0
+equal "verify states" "$(code "$lrnn" verify "$work/abba_states" --tokens 200 --regex '(ab|ba)*' --alphabet ab)" 0
 
 # Training goes on from either; where a trained recogniser keeps its state is not known.
 for kind in abba abba_states; do
   "$lrnn" train --from "$work/$kind" train.steps=1 train.batch=2 train.lr=1e-7 task.eval.length=16 --out "$work/${kind}_tuned" --quiet >/dev/null
 done
-expect "states of a tuned recogniser" "$(code "$lrnn" run "$work/abba_tuned" --states)" 2
+equal "states of a tuned recogniser" "$(code "$lrnn" run "$work/abba_tuned" --states)" 2
 grep -q 'compile … --states' "$work/err" || fail "it is not said how to get states"
-expect "states of tuned states" "$(echo abb | said "$work/abba_states_tuned" --states)" "2 "
+equal "states of tuned states" "$(echo abb | said "$work/abba_states_tuned" --states)" "2 "
 echo ok

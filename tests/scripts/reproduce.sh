@@ -1,20 +1,18 @@
 #!/usr/bin/env bash
 # lrnn reproduce: one run fails and the others go on; killed with -9 it picks up to the same bytes;
 # what is done is not run again; shortened results say so wherever they are shown.
-set -euo pipefail
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-fail() { echo "FAIL: $*"; exit 1; }
+. tests/scripts/lib/as_user.sh
+set -eo pipefail
 small=(model.width=16 model.layers=1 model.mixer.heads=2 model.mixer.key_dim=8 model.mixer.value_dim=8
   model.mlp.hidden=16 train.batch=8 train.checkpoint_every=5 train.log_every=5 task.eval.samples=64)
 # 40 steps each of DeltaNet's two parity cells, two seeds.
-command=("$LRNN" reproduce chomsky "${small[@]}" --only parity,delta_net --seeds 2 --scale 0.002 --jobs 2 --quiet)
+command=("$lrnn" reproduce chomsky "${small[@]}" --only parity,delta_net --seeds 2 --scale 0.002 --jobs 2 --quiet)
 reproduce() { "${command[@]}" --out "$@"; }
 sums() { (cd "$1" && find . -name metrics.jsonl -o -path "*/step-00000040/model.safetensors" | sort | xargs sha256sum); }
 
-"$LRNN" reproduce --list >"$work/list"
+"$lrnn" reproduce --list >"$work/list"
 grep -q parity_delta_net_2 "$work/list" || fail "--list does not show the cells"
-"$LRNN" reproduce --list --json | python3 -m json.tool >/dev/null || fail "--list --json"
+"$lrnn" reproduce --list --json | python3 -m json.tool >/dev/null || fail "--list --json"
 
 # --- undisturbed
 reproduce "$work/whole" --json >"$work/json"
@@ -42,7 +40,7 @@ reproduce "$work/whole" >"$work/text"
 grep -q SHORTENED "$work/text" || fail "the terminal does not say that it is shortened"
 
 # --- one fails (its folder holds another run), the others go on
-"$LRNN" train configs/tiny.yaml train.steps=1 --quiet --out "$work/broken/chomsky-scale0.002/parity_delta_net/seed42" >/dev/null
+"$lrnn" train configs/tiny.yaml train.steps=1 --quiet --out "$work/broken/chomsky-scale0.002/parity_delta_net/seed42" >/dev/null
 code=0; reproduce "$work/broken" >"$work/text" || code=$?
 [ $code = 1 ] || fail "a failed run ended with $code, not 1"
 grep -q "failed: parity, DeltaNet \[0,1\], seed 42: .*is not the config given now" "$work/text" || fail "$(cat "$work/text")"

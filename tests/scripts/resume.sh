@@ -1,21 +1,7 @@
 #!/usr/bin/env bash
 # How a run goes on, is made longer, is replaced; and what a damaged checkpoint makes every command say.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
+. tests/scripts/lib/as_user.sh
 
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-# expect CODE 'text on stderr' command ...: exit code, and a fixed piece of what is said.
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
-value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
 sums() { (cd "$1" && sha256sum metrics.jsonl checkpoints/step-00000040/{model,optimizer}.safetensors); }
 
 # --- a folder is no config, and the run in it says what to add
@@ -109,4 +95,3 @@ expect 0 "step-00000040/model.safetensors is damaged" "$lrnn" train "$run" --res
 diff <(sums "$run") <(sums "$work/whole") || fail "the damaged step was not made again"
 
 [ $failures = 0 ] && echo "resume: all is well"
-exit $((failures > 0))

@@ -1,19 +1,6 @@
 #!/usr/bin/env bash
 # lrnn train --seeds: a run for each, a summary, and one that fails leaves the others alone.
-set -u
-lrnn=${LRNN:-build/lrnn}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
-expect() {
-  local code=$1 text=$2; shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
-  local got=$?
-  [ "$got" = "$code" ] || fail "$* ended with $got, not $code: $(cat "$work/err")"
-  [ -z "$text" ] || grep -qF -- "$text" "$work/err" || fail "$* did not say '$text': $(cat "$work/err")"
-}
-value() { python3 -c "import json,sys; d=json.load(open('$work/out')); print($1)"; }
+. tests/scripts/lib/as_user.sh
 weights() { sha256sum <"$1/checkpoints/step-00000020/model.safetensors"; }
 
 expect 0 "" "$lrnn" train configs/tiny.yaml --seeds 3 --jobs 2 --out "$work/all" --quiet --json
@@ -76,4 +63,3 @@ grep -qF -- "--seeds 2 --jobs 2 --out $work/long --resume" "$work/err" || fail "
 ls "$work"/long/seed1/checkpoints/step-* >/dev/null || fail "nothing was saved"
 
 [ $failures = 0 ] && echo "seeds: all is well"
-exit $((failures > 0))

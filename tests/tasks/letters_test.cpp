@@ -4,11 +4,10 @@
 
 #include "base/error.h"
 #include "tasks/automaton.h"
+#include "tests/tasks/from_yaml.h"
 
 namespace lrnn::tasks {
 namespace {
-
-TaskPtr task(const std::string& yaml) { return make(Section::from_text(yaml, "task")); }
 
 TEST(Letters, OfACompiledGroupGoByCyclesAndNumbers) {
   const auto t = task("{name: automaton, group: S5, letters: '24,33'}");

@@ -5,20 +5,13 @@
 #include <map>
 #include <numeric>
 
-#include "tasks/task.h"
+#include "tests/tasks/from_yaml.h"
 
 namespace lrnn::tasks {
 namespace {
 
-TaskPtr task(const std::string& yaml) { return make(Section::from_text(yaml, "x.yaml")); }
-
-std::string error_of(const std::string& yaml) {
-  try {
-    task(yaml);
-    return "no error";
-  } catch (const Error& e) {
-    return std::string(e.what()) + " | " + e.hint();
-  }
+std::string error_of_task(const std::string& yaml) {
+  return error_of(Section::from_text(yaml, "x.yaml"));
 }
 
 // ------------------------------------------------------------------------------ modular addition
@@ -117,20 +110,20 @@ TEST(GroupTask, PrintsProductsForPeople) {
 }
 
 TEST(GroupTask, RefusesWhatCannotBe) {
-  EXPECT_EQ(error_of("name: group\ngroup: Q7\n"),
+  EXPECT_EQ(error_of_task("name: group\ngroup: Q7\n"),
             "x.yaml:2: group cannot be used: 'Q7' is not the name of a group | "
             "groups are S5, A5, Z60, D4, Q8, products such as A4_x_Z5, and what permutations such "
             "as (123456),(12) generate");
   EXPECT_EQ(
-      error_of("name: group\ngroup: S99\n")
+      error_of_task("name: group\ngroup: S99\n")
           .rfind("x.yaml:2: group cannot be used: the group 'S99' has more than 10000 elements", 0),
       0u);
-  EXPECT_EQ(error_of("name: group\ngroup: A2\n"),
+  EXPECT_EQ(error_of_task("name: group\ngroup: A2\n"),
             "x.yaml:2: group must have at least two elements, got A2 | ");
   EXPECT_EQ(
-      error_of("name: group\ntrain: {length: 3, set: 217}\n"),
+      error_of_task("name: group\ntrain: {length: 3, set: 217}\n"),
       "x.yaml:2: train.set must be between 0 and 216 (that many sequences differ), got 217 | ");
-  EXPECT_EQ(error_of("name: group\ntrain: {set: -1}\n").rfind("x.yaml:2: train.set must be", 0),
+  EXPECT_EQ(error_of_task("name: group\ntrain: {set: -1}\n").rfind("x.yaml:2: train.set must be", 0),
             0u);
 }
 

@@ -1,4 +1,4 @@
-#include "tasks/task.h"
+#include "tests/tasks/from_yaml.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,8 @@
 namespace lrnn::tasks {
 namespace {
 
-TaskPtr task(const std::string& yaml) { return make(Section::from_text(yaml, "x.yaml")); }
-
-std::string error_of(const std::string& yaml) {
-  try {
-    auto section = Section::from_text(yaml, "x.yaml").child("task");
-    make(section);
-    return "no error";
-  } catch (const Error& e) {
-    return std::string(e.what()) + " | " + e.hint();
-  }
+std::string error_of_config(const std::string& yaml) {
+  return error_of(Section::from_text(yaml, "x.yaml").child("task"));
 }
 
 bool operator==(const Example& a, const Example& b) {
@@ -119,20 +111,20 @@ TEST_P(Every, ResolvesToItself) {
 
 TEST_P(Every, RefusesImpossibleLengths) {
   const std::string name = std::string("task:\n  name: ") + GetParam().name + "\n";
-  EXPECT_EQ(error_of(name + "  train: {length: [9, 8]}\n"),
+  EXPECT_EQ(error_of_config(name + "  train: {length: [9, 8]}\n"),
             "x.yaml:3: task.train.length must be [low, high] with low <= high, got [9, 8] | ");
-  EXPECT_EQ(error_of(name + "  eval:\n    length: 0\n")
+  EXPECT_EQ(error_of_config(name + "  eval:\n    length: 0\n")
                 .rfind("x.yaml:4: task.eval.length must be "
                        "at least ",
                        0),
             0u);
-  EXPECT_EQ(error_of(name + "  eval: {length: 1000000000}\n"),
+  EXPECT_EQ(error_of_config(name + "  eval: {length: 1000000000}\n"),
             "x.yaml:3: task.eval.length must be at most 100000000, got 1000000000 | ");
-  EXPECT_EQ(error_of(name + "  eval: {samples: 0}\n"),
+  EXPECT_EQ(error_of_config(name + "  eval: {samples: 0}\n"),
             "x.yaml:3: task.eval.samples must be at least 1, got 0 | ");
-  EXPECT_EQ(error_of(name + "  eval: {length: many}\n"),
+  EXPECT_EQ(error_of_config(name + "  eval: {length: many}\n"),
             "x.yaml:3: task.eval.length must be [low, high] or one whole number, got 'many' | ");
-  EXPECT_NE(error_of(name + "  lenght: 3\n").find("x.yaml:3: task.lenght is not a key"),
+  EXPECT_NE(error_of_config(name + "  lenght: 3\n").find("x.yaml:3: task.lenght is not a key"),
             std::string::npos);
   EXPECT_THROW(task->sample(1, Split::kEval, 0, {0, 5}), Error);
   EXPECT_THROW(task->sample(1, Split::kEval, 0, {6, 5}), Error);
@@ -144,14 +136,14 @@ INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(all()),
 TEST(Find, NamesTheTasksThereAre) {
   std::string hint = " | the tasks are:";
   for (const auto& entry : all()) hint += std::string(" ") + entry.name;
-  EXPECT_EQ(error_of("task: {name: chessboard}\n"),
+  EXPECT_EQ(error_of_config("task: {name: chessboard}\n"),
             "x.yaml:1: task.name names no task: 'chessboard'" + hint);
   const std::string meant = "did you mean 'even_pairs'? " + hint.substr(3);
   for (const char* name : {"evenpairs", "EvenPairs", "even-pairs", "even_paris"})
-    EXPECT_EQ(error_of(cat("task: {name: ", name, "}\n")),
+    EXPECT_EQ(error_of_config(cat("task: {name: ", name, "}\n")),
               cat("x.yaml:1: task.name names no task: '", name, "' | ", meant));
-  EXPECT_EQ(error_of("task: {}\n"), "x.yaml:1: task.name is missing" + hint);
-  EXPECT_EQ(error_of("task: {name: [1]}\n"),
+  EXPECT_EQ(error_of_config("task: {}\n"), "x.yaml:1: task.name is missing" + hint);
+  EXPECT_EQ(error_of_config("task: {name: [1]}\n"),
             "x.yaml:1: task.name must be a word, got '[1]'" + hint);
 }
 
