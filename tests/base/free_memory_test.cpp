@@ -51,6 +51,8 @@ TEST_F(FreeMemory, KnowsTheOlderGroups) {
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "2000\n");
   write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1500\n");
   EXPECT_EQ(free_memory(root_), 500);
+  write("/sys/fs/cgroup/memory/memory.stat", "inactive_file 7\ntotal_inactive_file 40\n");
+  EXPECT_EQ(free_memory(root_), 540);
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   EXPECT_EQ(free_memory(root_), 8000 * 1024);
 }
