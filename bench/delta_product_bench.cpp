@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "bench/op_bench.h"
 #include "kernels/delta_product.h"
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 #include "tests/ops/delta_product_cases.h"
 #include "training/memory.h"

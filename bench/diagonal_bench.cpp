@@ -1,6 +1,6 @@
 #include "bench/op_bench.h"
-#include "ops/gated_linear_attention.h"
-#include "ops/rwkv7.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/rwkv7/rwkv7.h"
 #include "training/memory.h"
 
 // Gated linear attention and RWKV-7.

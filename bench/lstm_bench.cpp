@@ -1,6 +1,6 @@
 #include "bench/op_bench.h"
-#include "ops/mlstm.h"
-#include "ops/slstm.h"
+#include "ops/mlstm/mlstm.h"
+#include "ops/slstm/slstm.h"
 #include "training/memory.h"
 
 // The two cells of xLSTM, with the heads of the published models of width 128.

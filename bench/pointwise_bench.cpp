@@ -5,8 +5,8 @@
 
 #include <cstdio>
 
-#include "ops/pointwise.h"
-#include "ops/short_conv.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/short_conv/short_conv.h"
 #include "ops/torch.h"
 #include "training/adamw.h"
 

@@ -1,5 +1,5 @@
 #include "bench/op_bench.h"
-#include "ops/selective_scan.h"
+#include "ops/selective_scan/selective_scan.h"
 #include "training/memory.h"
 
 // The selective scan in the shape of the parity model and in that of a small language model.

@@ -62,7 +62,7 @@ endforeach()
 if(large_chips)
   list(APPEND large_chips -gencode arch=compute_90,code=compute_90)
 endif()
-file(GLOB cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu)
 if("90a" IN_LIST LRNN_CUDA_ARCHS)
   list(APPEND nvcc_flags -DLRNN_HOPPER)
 else()
@@ -70,24 +70,25 @@ else()
 endif()
 set(cuda_objects "")
 foreach(source ${cuda_sources})
-  get_filename_component(name ${source} NAME_WE)
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src/kernels/cuda ${source})
   set(object ${CMAKE_BINARY_DIR}/cuda/${name}.o)
+  get_filename_component(folder ${object} DIRECTORY)
   set(chips ${every_chip})
-  if(name MATCHES "^hopper_")  # instructions no other chip has
+  if(name MATCHES "/hopper_")  # instructions no other chip has
     set(chips -gencode arch=compute_90a,code=sm_90a)
-  elseif(name MATCHES "^chunk_" AND large_chips)
+  elseif(name MATCHES "^delta_product/chunk_" AND large_chips)
     set(chips ${large_chips})
   endif()
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/cuda
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
     COMMAND ${LRNN_NVCC} ${nvcc_flags} ${chips} -MD -MF ${object}.d -c ${source} -o ${object}
-    DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}.cu" VERBATIM)
+    DEPENDS ${source} DEPFILE ${object}.d COMMENT "nvcc ${name}" VERBATIM)
   list(APPEND cuda_objects ${object})
 endforeach()
 
 lrnn_torch_library(Torch::c10_cuda libc10_cuda.so)
 lrnn_torch_library(Torch::cuda libtorch_cuda.so)
-file(GLOB cuda_ops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/cuda/*.cpp)
+file(GLOB_RECURSE cuda_ops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ops/cuda/*.cpp ${PROJECT_SOURCE_DIR}/src/ops/*/cuda*.cpp)
 add_library(lrnn_cuda SHARED ${cuda_ops} ${cuda_objects})
 target_include_directories(lrnn_cuda SYSTEM PRIVATE ${LRNN_CUDA_INCLUDE})
 # --no-as-needed: libtorch_cuda registers itself, nobody calls into it by name.

@@ -3,14 +3,14 @@
 
 #include "base/error.h"
 #include "bench/cuda/timing.h"
-#include "ops/block_linear.h"
-#include "ops/gated_linear_attention.h"
-#include "ops/mlstm.h"
-#include "ops/pointwise.h"
-#include "ops/rwkv7.h"
-#include "ops/selective_scan.h"
-#include "ops/slstm.h"
-#include "ops/take.h"
+#include "ops/block_linear/block_linear.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/mlstm/mlstm.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/rwkv7/rwkv7.h"
+#include "ops/selective_scan/selective_scan.h"
+#include "ops/slstm/slstm.h"
+#include "ops/take/take.h"
 
 // The other ops on the GPU, one JSON line per op and shape. First a short problem against the
 // definition in float64 (the largest relative error of the output and the gradients; beyond 5 % it

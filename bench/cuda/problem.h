@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/cuda/timing.h"
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 
 // Random problems of the delta product on the GPU, what they return with all gradients, and what
 // that must cost.

@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 
 int main() {
   const int64_t T = 1'000'000;

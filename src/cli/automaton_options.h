@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "automata/source.h"
+#include "automata/read/source.h"
 
 namespace lrnn::cli {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "automata/text_format.h"
-#include "automata/verdict.h"
+#include "automata/read/text_format.h"
+#include "compile/verdict.h"
 #include "cli/automaton_options.h"
 #include "cli/command.h"
 #include "cli/output.h"

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <functional>
 
-#include "ops/delta_product.h"
-#include "ops/gated_linear_attention.h"
-#include "ops/mlstm.h"
-#include "ops/pointwise.h"
-#include "ops/rwkv7.h"
-#include "ops/selective_scan.h"
-#include "ops/short_conv.h"
-#include "ops/slstm.h"
+#include "ops/delta_product/delta_product.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/mlstm/mlstm.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/rwkv7/rwkv7.h"
+#include "ops/selective_scan/selective_scan.h"
+#include "ops/short_conv/short_conv.h"
+#include "ops/slstm/slstm.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {

@@ -1,5 +1,5 @@
 #pragma once
-#include "automata/plan.h"
+#include "compile/plan/plan.h"
 #include "compile/component.h"
 #include "compile/network.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "automata/plan.h"
+#include "compile/plan/plan.h"
 #include "compile/group_layer.h"
 
 // One component of a plan as layers: for each level of its cascade a group layer, where a class has

@@ -2,7 +2,7 @@
 #include <map>
 #include <optional>
 
-#include "automata/head.h"
+#include "compile/plan/head.h"
 #include "compile/network.h"
 
 // The heads that hold a group, and what can be told from what they read.

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "automata/head.h"
+#include "compile/plan/head.h"
 
 // A model before it is weights: named numbers in the residual stream, heads that hold states and
 // gates that look things up. Every number is dyadic and small, so that float32 sums are exact

@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "compile/scales.h"
 #include "model/checkpoint.h"
-#include "ops/linears.h"
-#include "ops/pointwise.h"
+#include "ops/linears/linears.h"
+#include "ops/pointwise/pointwise.h"
 #include "ops/torch.h"
 
 namespace lrnn::compile {

@@ -4,7 +4,7 @@
 
 #include "mixers/initial.h"
 #include "mixers/padded.h"
-#include "ops/take.h"
+#include "ops/take/take.h"
 
 // Causal softmax attention, the mixer of the Transformer rows. The papers say of theirs only that
 // it has the width, heads and layers of the others; ours is the plain one of today: no biases, no

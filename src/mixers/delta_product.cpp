@@ -3,16 +3,16 @@
 #include <cmath>
 
 #include "mixers/initial.h"
-#include "ops/cast_weights.h"
-#include "ops/delta_product.h"
-#include "ops/join.h"
-#include "ops/linears.h"
-#include "ops/pointwise.h"
-#include "ops/read_state.h"
-#include "ops/short_conv.h"
-#include "ops/take.h"
-#include "ops/unit_conv.h"
-#include "ops/wide_sigmoid.h"
+#include "ops/cast_weights/cast_weights.h"
+#include "ops/delta_product/delta_product.h"
+#include "ops/join/join.h"
+#include "ops/linears/linears.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/read_state/read_state.h"
+#include "ops/short_conv/short_conv.h"
+#include "ops/take/take.h"
+#include "ops/unit_conv/unit_conv.h"
+#include "ops/wide_sigmoid/wide_sigmoid.h"
 
 namespace lrnn::mixers {
 namespace {

@@ -3,10 +3,10 @@
 #include "mixers/initial.h"
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
-#include "ops/gated_linear_attention.h"
-#include "ops/pointwise.h"
-#include "ops/read_state.h"
-#include "ops/take.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/read_state/read_state.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 namespace {

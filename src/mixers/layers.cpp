@@ -1,12 +1,12 @@
 #include "mixers/layers.h"
 
 #include "base/error.h"
-#include "ops/add_norm.h"
-#include "ops/block_linear.h"
-#include "ops/cast_weights.h"
+#include "ops/add_norm/add_norm.h"
+#include "ops/block_linear/block_linear.h"
+#include "ops/cast_weights/cast_weights.h"
 #include "ops/node.h"
-#include "ops/pointwise.h"
-#include "ops/short_conv.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/short_conv/short_conv.h"
 
 namespace lrnn::mixers {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-#include "ops/linears.h"
+#include "ops/linears/linears.h"
 #include "ops/torch.h"
 
 // The small modules that mixers and models are made of. Their weights are unset until somebody

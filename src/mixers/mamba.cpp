@@ -2,10 +2,10 @@
 
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
-#include "ops/linears.h"
-#include "ops/pointwise.h"
-#include "ops/selective_scan.h"
-#include "ops/take.h"
+#include "ops/linears/linears.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/selective_scan/selective_scan.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 namespace {

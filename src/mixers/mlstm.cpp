@@ -1,4 +1,4 @@
-#include "ops/mlstm.h"
+#include "ops/mlstm/mlstm.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "mixers/padded.h"
 
-#include "ops/take.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 

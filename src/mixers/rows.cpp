@@ -1,5 +1,5 @@
 #include "mixers/mixer.h"
-#include "ops/take.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 

@@ -1,13 +1,13 @@
-#include "ops/rwkv7.h"
+#include "ops/rwkv7/rwkv7.h"
 
 #include <cmath>
 
 #include "mixers/initial.h"
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
-#include "ops/pointwise.h"
-#include "ops/read_state.h"
-#include "ops/take.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/read_state/read_state.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 namespace {

@@ -1,11 +1,11 @@
-#include "ops/slstm.h"
+#include "ops/slstm/slstm.h"
 
 #include <cmath>
 
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
-#include "ops/take.h"
+#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 namespace {

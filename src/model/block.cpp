@@ -1,7 +1,7 @@
 #include "model/block.h"
 
-#include "ops/gated_mlp.h"
-#include "ops/take.h"
+#include "ops/gated_mlp/gated_mlp.h"
+#include "ops/take/take.h"
 
 namespace lrnn::model {
 

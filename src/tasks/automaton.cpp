@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "automata/text_format.h"
+#include "automata/read/text_format.h"
 #include "base/random.h"
 #include "tasks/follow.h"
 #include "tasks/keys.h"

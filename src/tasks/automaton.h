@@ -1,5 +1,5 @@
 #pragma once
-#include "automata/source.h"
+#include "automata/read/source.h"
 #include "tasks/task.h"
 
 namespace lrnn::tasks {

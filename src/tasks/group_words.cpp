@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "automata/permutation.h"
+#include "automata/algebra/permutation.h"
 #include "base/error.h"
 
 namespace lrnn::tasks {

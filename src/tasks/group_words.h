@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "automata/group.h"
+#include "automata/algebra/group.h"
 
 namespace lrnn::tasks {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "automata/automaton.h"
-#include "automata/group.h"
+#include "automata/algebra/group.h"
 #include "base/config.h"
 
 namespace lrnn::tasks {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "ops/cast_weights.h"
+#include "ops/cast_weights/cast_weights.h"
 #include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/config.h"

@@ -1,10 +1,10 @@
-#include "automata/cascade.h"
+#include "automata/cascade/cascade.h"
 
 #include <gtest/gtest.h>
 
-#include "automata/classify.h"
-#include "automata/examples.h"
-#include "automata/monoid.h"
+#include "automata/cascade/classify.h"
+#include "automata/read/examples.h"
+#include "automata/algebra/monoid.h"
 #include "base/error.h"
 #include "base/random.h"
 

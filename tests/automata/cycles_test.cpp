@@ -1,9 +1,9 @@
-#include "automata/cycles.h"
+#include "automata/algebra/cycles.h"
 
 #include <gtest/gtest.h>
 
-#include "automata/group.h"
-#include "automata/source.h"
+#include "automata/algebra/group.h"
+#include "automata/read/source.h"
 #include "base/error.h"
 
 namespace lrnn::automata {

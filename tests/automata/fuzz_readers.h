@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "automata/regex.h"
-#include "automata/text_format.h"
+#include "automata/read/regex.h"
+#include "automata/read/text_format.h"
 #include "base/error.h"
 
 // What the fuzzers run, and the deterministic run of the tests too: any bytes either give an

@@ -1,4 +1,4 @@
-#include "automata/group.h"
+#include "automata/algebra/group.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "automata/regex.h"
+#include "automata/read/regex.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "automata/source.h"
+#include "automata/read/source.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "automata/classify.h"
+#include "automata/cascade/classify.h"
 
 namespace lrnn::automata {
 namespace {

@@ -1,8 +1,8 @@
-#include "automata/text_format.h"
+#include "automata/read/text_format.h"
 
 #include <gtest/gtest.h>
 
-#include "automata/examples.h"
+#include "automata/read/examples.h"
 #include "base/error.h"
 
 namespace lrnn::automata {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "automata/source.h"
+#include "automata/read/source.h"
 #include "base/random.h"
 #include "compile/scales.h"
 #include "ops/torch.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "automata/text_format.h"
+#include "automata/read/text_format.h"
 #include "tests/compile/suite.h"
 
 // What automata-lib says, in a file that tests/scripts/oracle.py writes: expressions with their

@@ -1,13 +1,13 @@
 #include <ATen/autocast_mode.h>
 
 #include "base/error.h"
-#include "ops/add_norm.h"
+#include "ops/add_norm/add_norm.h"
 #include "ops/gpu.h"
-#include "ops/join.h"
-#include "ops/linears.h"
-#include "ops/pointwise.h"
-#include "ops/take.h"
-#include "ops/wide_sigmoid.h"
+#include "ops/join/join.h"
+#include "ops/linears/linears.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/take/take.h"
+#include "ops/wide_sigmoid/wide_sigmoid.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
 

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "ops/gated_mlp.h"
+#include "ops/gated_mlp/gated_mlp.h"
 #include "ops/gpu.h"
 #include "ops/node.h"
 #include "tests/close.h"

@@ -1,10 +1,10 @@
 #include <functional>
 
 #include "base/error.h"
-#include "ops/linears.h"
-#include "ops/pointwise.h"
-#include "ops/read_state.h"
-#include "ops/take.h"
+#include "ops/linears/linears.h"
+#include "ops/pointwise/pointwise.h"
+#include "ops/read_state/read_state.h"
+#include "ops/take/take.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
 

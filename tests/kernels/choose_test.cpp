@@ -1,4 +1,4 @@
-#include "kernels/cuda/choose.h"
+#include "kernels/cuda/delta_product/choose.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ops/delta_product_inner.h"
+#include "ops/delta_product/inner.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 #include "tests/close.h"

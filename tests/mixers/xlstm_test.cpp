@@ -4,7 +4,7 @@
 
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
-#include "ops/slstm.h"
+#include "ops/slstm/slstm.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 
 // Random problems for the delta product, shared by its tests.

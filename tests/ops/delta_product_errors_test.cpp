@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 #include "tests/ops/delta_product_cases.h"

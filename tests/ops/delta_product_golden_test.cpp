@@ -1,7 +1,7 @@
 #include <cmath>
 #include <functional>
 
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 #include "tests/close.h"
 
 // Numbers worked out elsewhere: closed-form inputs, printed digits, and a recurrence that can be

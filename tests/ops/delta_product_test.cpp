@@ -1,4 +1,4 @@
-#include "ops/delta_product.h"
+#include "ops/delta_product/delta_product.h"
 
 #include "base/error.h"
 #include "kernels/isa.h"

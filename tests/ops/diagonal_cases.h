@@ -3,8 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "ops/gated_linear_attention.h"
-#include "ops/rwkv7.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/rwkv7/rwkv7.h"
 #include "ops/torch.h"
 
 // Random problems for gated linear attention and RWKV-7, shared by their tests and benchmark. Both

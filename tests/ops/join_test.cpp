@@ -1,7 +1,7 @@
-#include "ops/join.h"
+#include "ops/join/join.h"
 
 #include "base/error.h"
-#include "ops/take.h"
+#include "ops/take/take.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 

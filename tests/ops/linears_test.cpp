@@ -1,10 +1,10 @@
-#include "ops/linears.h"
+#include "ops/linears/linears.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/read_state.h"
-#include "ops/take.h"
+#include "ops/read_state/read_state.h"
+#include "ops/take/take.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-#include "ops/mlstm.h"
+#include "ops/mlstm/mlstm.h"
 #include "tests/ops/recurrence.h"
 
 // Random problems for the op, shared by the tests of its back ends.

@@ -1,4 +1,4 @@
-#include "ops/pointwise.h"
+#include "ops/pointwise/pointwise.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "ops/selective_scan.h"
+#include "ops/selective_scan/selective_scan.h"
 #include "ops/torch.h"
 
 // Random problems for the selective scan, shared by its tests and its benchmark.

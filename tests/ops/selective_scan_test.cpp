@@ -1,4 +1,4 @@
-#include "ops/selective_scan.h"
+#include "ops/selective_scan/selective_scan.h"
 
 #include "base/error.h"
 #include "kernels/isa.h"

@@ -1,4 +1,4 @@
-#include "ops/short_conv.h"
+#include "ops/short_conv/short_conv.h"
 
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-#include "ops/wide_sigmoid.h"
+#include "ops/wide_sigmoid/wide_sigmoid.h"
 
 #include <gtest/gtest.h>
 

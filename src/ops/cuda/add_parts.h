@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cuda/sums.h"
+#include "kernels/cuda/rows/sums.h"
 #include "ops/inner.h"
 
 namespace lrnn::ops::cuda {

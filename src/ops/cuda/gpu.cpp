@@ -4,8 +4,8 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "base/error.h"
-#include "kernels/cuda/adamw.h"
-#include "kernels/cuda/cross_entropy.h"
+#include "kernels/cuda/train/adamw.h"
+#include "kernels/cuda/train/cross_entropy.h"
 #include "ops/cuda/own_stream.h"
 #include "ops/cuda/recording.h"
 #include "ops/inner.h"

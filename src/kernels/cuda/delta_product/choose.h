@@ -1,0 +1,58 @@
+#pragma once
+#include <string_view>
+
+#include "kernels/cuda/delta_product/chunk.h"
+#include "kernels/cuda/delta_product/delta_product.h"
+#include "kernels/cuda/delta_product/one_chunk.h"
+
+// Which kernel when: the one place that decides.
+namespace lrnn::kernels::cuda {
+
+enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kOneChunk, kAccurate, kFast };
+
+// `precision` as in ops/delta_product.h: the least that will do. A gate changes nothing: one of 1
+// forgets as little as none.
+inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
+  const Method exact = small_fits(p) ? Method::kSmall : Method::kExact;
+  if (p.type != Type::kBFloat16 || precision == "exact") return exact;
+  const bool fast = precision == "fast";
+  // A chunk costs the same however few micro-steps it holds.
+  const int64_t steps = p.S > 0 ? (p.cu_seqlens ? p.T / p.S : p.T) * p.N : 0;
+  // With a warp for every scheduler of the chip nothing is faster for small heads than a warp each,
+  // and its chunks are accurate whatever was asked for.
+  if (exact == Method::kSmall && p.S * p.H >= 512 && steps > 16) return Method::kSmallChunks;
+  // A sequence that is one chunk needs no state between chunks.
+  if (exact == Method::kExact && !fast && steps > 16 && one_chunk_fits(p)) return Method::kOneChunk;
+  if (!chunk_fits(p) || steps <= (p.K <= 64 && p.V <= 64 ? 64 : 32)) return exact;
+  // With fewer small heads the recurrence is more accurate than chunks of 64, at up to a third of a
+  // millisecond for this many micro-steps.
+  if (exact == Method::kSmall && !fast && steps <= 1024) return exact;
+  return fast ? Method::kFast : Method::kAccurate;
+}
+
+// Into how many segments a sequence is cut. The cost is counted in turns, a turn being a chunk of
+// every block that fits on the chip at once, forward and backward together; the weights are about
+// what a chunk takes in the four sweeps, in fifths of a microsecond. Where half as wide blocks
+// still fit at once, the sweeps take those, and three quarters of the time. Two segments never pay:
+// the first is walked twice. Backward must choose as forward did, so nothing but sizes may enter.
+inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
+  Segments best;
+  const int64_t chunks = (p.T * p.N + 63) / 64, heads = p.S * p.H, tiles = (p.V + 127) / 128;
+  if (!hopper_fits(p) || p.cu_seqlens || heads == 0) return best;
+  const auto turns = [&](int64_t blocks, int64_t each, int64_t weight) {
+    if (2 * blocks <= processors) weight = weight * 3 / 4;
+    return (blocks + processors - 1) / processors * each * weight;
+  };
+  int64_t least = turns(heads * tiles, chunks, 35) * 9 / 10;
+  for (int64_t count = 3; count <= 32 && count * 8 <= chunks; ++count) {
+    const int64_t each = (chunks + count - 1) / count;
+    if ((count - 1) * each >= chunks) continue;
+    const int64_t maps = turns(heads * ((count - 1) * tiles + count - 2), each, 10) +
+                         turns(heads * (count - 1) * tiles, each, 15);
+    const int64_t cost = maps + turns(heads * count * tiles, each, 35) + 60 * count;
+    if (cost < least) least = cost, best.count = int(count), best.chunks = int(each);
+  }
+  return best;
+}
+
+}  // namespace lrnn::kernels::cuda

@@ -1,0 +1,163 @@
+#pragma once
+#include "kernels/cuda/delta_product/chunk.h"
+#include "kernels/cuda/tile/common.cuh"
+#include "kernels/cuda/tile/mma.cuh"
+
+// What the chunk kernels share. A chunk is 64 micro-steps; rows of queries exist only where a token
+// ends, so they are counted apart: row r of a chunk reads after micro-step place(r).
+namespace lrnn::kernels::cuda {
+
+constexpr int kChunk = 64;
+
+struct Queries {
+  int64_t token;  // of row 0, within the sequence
+  int place, every, rows;
+  __device__ __forceinline__ Queries(const DeltaProductInputs& p, int64_t first, int count)
+      : token(uint32_t(first) / uint32_t(p.N)),
+        place(int(p.N - 1 - (first - token * p.N))),
+        every(int(p.N)),
+        rows(p.q.data && place < count ? (count - 1 - place) / every + 1 : 0) {}
+  __device__ __forceinline__ int64_t at(int r) const { return place + int64_t(r) * every; }
+  // The row that reads after micro-step i, or -1.
+  __device__ __forceinline__ int row(int i) const {
+    const int r = every == 1 ? i - place : (i - place) / every;
+    return i >= place && r < rows && at(r) == i ? r : -1;
+  }
+};
+
+// How many of the two parts that rounding left of T the sweeps on mma.sync multiply: keys of more
+// than 128 channels leave no room for the second.
+__host__ __device__ constexpr int rests_of_T(int KT) { return KT > 128 ? 1 : 2; }
+
+// reverse_makes_P for the sizes that the Hopper kernels take.
+__host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !split && !gate; }
+
+// Per chunk and head, in vectors [kVectorCount][64]: beta, decay up to i, decay after i, scale x
+// decay, the gate that applies at i.
+enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };
+// beta = 0 would lose the error e = D / beta that the gradient of beta needs.
+constexpr float kSmallestBeta = 0x1p-60f;
+
+// kCount copies of 16 bytes, kTo bytes apart in shared memory and `stride` values in memory; zeros
+// from number `inside` on.
+template <int kCount, int kTo>
+__device__ __forceinline__ void fetch_pieces(uint32_t to, const uint16_t* from, int64_t stride,
+                                             int inside) {
+  if (inside >= kCount) {
+#pragma unroll
+    for (int n = 0; n < kCount; ++n) {
+      copy_async(to + n * kTo, from);
+      from += stride;
+    }
+  } else {
+#pragma unroll 1
+    for (int n = 0; n < kCount; ++n) {
+      copy_async(to + n * kTo, from, n < inside);
+      from += stride;
+    }
+  }
+}
+
+// Asks for rows of bfloat16, `columns` of them from a matrix with row stride `step`; outside,
+// zeros.
+template <int kColumns>
+__device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, int64_t step,
+                                           int rows, int inside, int columns) {
+  constexpr int kPieces = kColumns / 8;
+  for (int at = threadIdx.x; at < rows * kPieces; at += blockDim.x) {
+    const int i = at / kPieces, piece = at % kPieces;
+    const bool ok = i < inside && piece * 8 < columns;
+    copy_async(to + i * row_bytes(kColumns) + piece * 16, ok ? from + i * step + piece * 8 : from,
+               ok);
+  }
+}
+// The same by a team of kTeam threads, this one number `rank`; all columns are there.
+template <int kColumns, int kRows, int kTeam>
+__device__ __forceinline__ void fetch_rows_by(int rank, uint32_t to, const uint16_t* from,
+                                              int64_t step, int inside) {
+  constexpr int kPieces = kColumns / 8, kPass = kTeam / kPieces;
+  const int piece = rank % kPieces, first = rank / kPieces;
+  fetch_pieces<kRows / kPass, kPass * row_bytes(kColumns)>(
+      to + first * row_bytes(kColumns) + piece * 16, from + first * step + piece * 8, step * kPass,
+      (inside - first + kPass - 1) / kPass);
+}
+// The same for a number of columns known only now.
+__device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, int64_t step,
+                                           int rows, int inside, int width, int columns) {
+  const int pieces = width / 8;
+  for (int i = threadIdx.x / pieces; i < rows; i += blockDim.x / pieces) {
+    const int piece = threadIdx.x % pieces;
+    if (threadIdx.x >= blockDim.x / pieces * pieces) break;
+    const bool ok = i < inside && piece * 8 < columns;
+    copy_async(to + i * row_bytes(width) + piece * 16, ok ? from + i * step + piece * 8 : from, ok);
+  }
+}
+// A whole matrix [rows,64] that lies in one piece.
+__device__ __forceinline__ void fetch_square(uint32_t to, const uint16_t* from, int rows) {
+  for (int at = threadIdx.x; at < rows * 8; at += blockDim.x)
+    copy_async(to + at / 8 * row_bytes(kChunk) + at % 8 * 16, from + at * 8);
+}
+__device__ __forceinline__ void fetch_vectors(uint32_t to, const float* from,
+                                              int rank = threadIdx.x, int team = blockDim.x) {
+  for (int at = rank; at < kVectorCount * kChunk / 4; at += team)
+    copy_async(to + at * 16, from + at * 4);
+}
+
+// Of the C values (row g, columns 2c and 2c+1) a lane keeps one column and gets its neighbour
+// row's: rows (g & ~1), +1 of column 2c + (g & 1), which lie side by side in memory.
+__device__ __forceinline__ float2 neighbours(float left, float right) {
+  const bool odd = threadIdx.x & 4;
+  const float other = __shfl_xor_sync(0xffffffffu, odd ? left : right, 4);
+  return odd ? make_float2(other, right) : make_float2(left, other);
+}
+
+// Rows g and g+8 of C tiles to [V,K] in bfloat16; `at` is where this lane's first value goes.
+template <bool kSplit, int kTiles>
+__device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_t* to,
+                                            uint16_t* to_rest, int64_t at, int64_t K) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (t * 8 >= K) continue;
+      const float x = S[t][2 * half], y = S[t][2 * half + 1];
+      const uint32_t packed = pack(x, y);
+      *reinterpret_cast<uint32_t*>(to + at + half * 8 * K + t * 8) = packed;
+      if constexpr (kSplit)
+        *reinterpret_cast<uint32_t*>(to_rest + at + half * 8 * K + t * 8) = rest(x, y, packed);
+    }
+}
+
+// dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after
+// them: a warp's work, two micro-steps a lane.
+template <class Slope>
+__device__ __forceinline__ void sum_up_gates(const DeltaProductBackward& p, Span span,
+                                             const Slot& at, int64_t h, float at_end,
+                                             Slope&& slope) {
+  const int lane = threadIdx.x % 32, i = 2 * lane;
+  const float left = i < at.count ? slope(i) : 0.f, right = i + 1 < at.count ? slope(i + 1) : 0.f;
+  float x = left + right;
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) {
+    const float later = __shfl_down_sync(0xffffffffu, x, d);
+    if (lane + d < 32) x += later;
+  }
+  float after = __shfl_down_sync(0xffffffffu, x, 1);
+  after = lane < 31 ? after + at_end : at_end;
+  const float sums[2] = {left + (right + after), right + after};
+  // Micro-steps since a token began, and how many tokens those are: half a micro-step away from the
+  // next whole number, so a reciprocal will do.
+  const int N = int(p.N);
+  const int64_t token = N == 1 ? at.first : uint32_t(at.first) / uint32_t(N);
+  const int since = i + int(at.first - token * N);
+  const float each = reciprocal(float(N));
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    const int tokens = int((float(since + u) + 0.5f) * each);
+    if (i + u < at.count && tokens * N == since + u)
+      static_cast<float*>(p.dlog_gate)[(span.b * p.T + span.t0 + token + tokens) * p.H + h] =
+          sums[u];
+  }
+}
+
+}  // namespace lrnn::kernels::cuda

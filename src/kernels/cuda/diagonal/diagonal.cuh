@@ -1,0 +1,170 @@
+#pragma once
+#include <type_traits>
+
+#include "kernels/cuda/diagonal/diagonal.h"
+#include "kernels/cuda/tile/functions.cuh"
+#include "kernels/cuda/tile/sequences.cuh"
+
+// How the kernels hold a state [K,V]. A thread keeps a tile of kRows x kColumns in registers;
+// `lanes` neighbouring threads of a warp share its columns, so that sums over keys are shuffles. A
+// block has one head of one sequence and some of the columns.
+namespace lrnn::kernels::cuda {
+
+constexpr int kDiagonalMostThreads = 256, kDiagonalStage = 8;  // tokens in shared memory at once
+
+// Long keys leave room in shared memory for the sums of a few warps only.
+template <class R, int kRows> constexpr int diagonal_threads() {
+  if (kRows <= 4) return kDiagonalMostThreads;
+  return sizeof(R) == 4 ? 128 : 32;
+}
+
+struct DiagonalPlan {
+  int lanes, columns, threads, groups;  // columns per block; groups of them
+};
+
+template <class R, int kRows, int kColumns> DiagonalPlan diagonal_plan(int64_t K, int64_t V) {
+  DiagonalPlan plan{1, 0, 0, 0};
+  while (plan.lanes * kRows < K) plan.lanes *= 2;
+  const int64_t tiles = (V + kColumns - 1) / kColumns, in_warp = 32 / plan.lanes,
+                most = diagonal_threads<R, kRows>() / plan.lanes;
+  const int64_t here = std::min((tiles + in_warp - 1) / in_warp * in_warp, most);
+  plan.columns = int(here) * kColumns, plan.threads = int(here) * plan.lanes;
+  plan.groups = int((V + plan.columns - 1) / plan.columns);
+  return plan;
+}
+
+// Calls f(rows, columns of a tile) for the number of keys.
+template <class F> void with_tile(int64_t K, F&& f) {
+  if (K <= 128)
+    f(std::integral_constant<int, 4>(), std::integral_constant<int, 4>());
+  else
+    f(std::integral_constant<int, 16>(), std::integral_constant<int, 1>());
+}
+
+template <int kRows, int kColumns> struct DiagonalPlace {
+  int64_t s, h, v0;   // v0: the block's first column
+  int group, k0, c0;  // the thread's first key, and its first column in the block
+  __device__ __forceinline__ DiagonalPlace(const DiagonalInputs& p, const DiagonalPlan& plan) {
+    const int64_t head = blockIdx.x / plan.groups;
+    group = int(blockIdx.x - head * plan.groups);
+    s = head / p.H, h = head - s * p.H;
+    v0 = int64_t(group) * plan.columns;
+    k0 = threadIdx.x % plan.lanes * kRows, c0 = threadIdx.x / plan.lanes * kColumns;
+  }
+};
+
+template <int kLength, class R>
+__device__ __forceinline__ void load_run(const R* from, R (&x)[kLength]) {
+#pragma unroll
+  for (int i = 0; i < kLength; ++i) x[i] = from[i];
+}
+template <> __device__ __forceinline__ void load_run<4, float>(const float* from, float (&x)[4]) {
+  load_four(from, x);
+}
+
+// Sums over the lanes that share columns.
+template <class R> __device__ __forceinline__ R sum_keys(R x, int lanes) {
+  for (int d = 1; d < lanes; d *= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+  return x;
+}
+
+// A stage's rows in shared memory, [tokens][size] each; a token that is not there does nothing.
+template <class R>
+__device__ __forceinline__ void stage_rows(R* to, Type type, const Rows& x, const Span& span,
+                                           int64_t h, int64_t first, int count, int64_t begin,
+                                           int64_t valid, int size, R missing) {
+  for (int i = threadIdx.x; i < kDiagonalStage * size; i += blockDim.x) {
+    const int t = i / size, at = i % size;
+    to[i] =
+        x.data && t < count && begin + at < valid
+            ? load_as<R>(type, x.data, row_at(x, span.b, span.t0 + first + t, 0, h) + begin + at)
+            : missing;
+  }
+}
+
+// Decays, in place of their logarithms: exp, or 2 exp - 1.
+template <class R> __device__ __forceinline__ R decay_of(R log_decay, bool negative) {
+  const R e = exp_of(log_decay);
+  return negative ? 2 * e - 1 : e;
+}
+
+// The K-vectors of a stage, one after the other.
+template <class R> struct DiagonalKeys {
+  R *q, *k, *decay, *kk, *w;  // w = rate kk
+
+  __device__ __forceinline__ DiagonalKeys(R* memory, int size) {
+    const int one = kDiagonalStage * size;
+    q = memory, k = q + one, decay = k + one, kk = decay + one, w = kk + one;
+  }
+  static constexpr int kCount = 5;
+
+  // `size` is K padded; padded keys hold zeros for ever.
+  __device__ __forceinline__ void fill(const DiagonalInputs& p, const Span& span, int64_t h,
+                                       int64_t first, int count, int size) const {
+    const Type wide = sizeof(R) == 8 ? Type::kFloat64 : Type::kFloat32;
+    stage_rows(q, p.type, p.q, span, h, first, count, 0, p.K, size, R(0));
+    stage_rows(k, p.type, p.k, span, h, first, count, 0, p.K, size, R(0));
+    for (int i = threadIdx.x; i < kDiagonalStage * size; i += blockDim.x) {
+      const int t = i / size, at = i % size;
+      const bool there = t < count && at < p.K;
+      const int64_t token = span.t0 + first + t;
+      decay[i] = there ? decay_of(load_as<R>(wide, p.log_decay.data,
+                                             row_at(p.log_decay, span.b, token, 0, h) + at),
+                                  p.negative)
+                       : R(1);
+      if (!p.kk.data) continue;
+      const R x =
+          there ? load_as<R>(p.type, p.kk.data, row_at(p.kk, span.b, token, 0, h) + at) : R(0);
+      kk[i] = x;
+      w[i] = there ? x * load_as<R>(p.type, p.rate.data, row_at(p.rate, span.b, token, 0, h) + at)
+                   : R(0);
+    }
+  }
+};
+
+// S <- diag(a) S - w p^T + k v^T with p = S^T kk.
+template <class R, int kRows, int kColumns>
+__device__ __forceinline__ void diagonal_step(R (&S)[kRows][kColumns], const DiagonalKeys<R>& keys,
+                                              int at, const R* v, bool rank_one, int lanes) {
+  R k[kRows], a[kRows], value[kColumns];
+  load_run(keys.k + at, k), load_run(keys.decay + at, a), load_run(v, value);
+  if (rank_one) {
+    R kk[kRows], w[kRows];
+    load_run(keys.kk + at, kk), load_run(keys.w + at, w);
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      R p = 0;
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) p += S[i][j] * kk[i];
+      p = sum_keys(p, lanes);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) S[i][j] = a[i] * S[i][j] - w[i] * p + k[i] * value[j];
+    }
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) S[i][j] = a[i] * S[i][j] + k[i] * value[j];
+}
+
+// Calls f(i, j, offset in a head's [K,V]) for the elements of this thread's tile that exist.
+template <int kRows, int kColumns, class F>
+__device__ __forceinline__ void each_element(const DiagonalInputs& p,
+                                             const DiagonalPlace<kRows, kColumns>& at, F&& f) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) {
+      const int64_t k = at.k0 + i, v = at.v0 + at.c0 + j;
+      if (k < p.K && v < p.V) f(i, j, k * p.V + v);
+    }
+}
+
+inline unsigned diagonal_blocks(const DiagonalInputs& p, const DiagonalPlan& plan) {
+  const int64_t blocks = p.S * p.H * plan.groups;
+  check(blocks < (int64_t(1) << 31), "[diagonal] too many sequences and heads for a grid");
+  return unsigned(blocks);
+}
+
+}  // namespace lrnn::kernels::cuda

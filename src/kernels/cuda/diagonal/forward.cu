@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "kernels/cuda/diagonal/diagonal.cuh"
+
+namespace lrnn::kernels::cuda {
+namespace {
+
+template <class R, int kRows, int kColumns>
+__global__ void __launch_bounds__(kDiagonalMostThreads)
+    forward(const DiagonalForward p, const DiagonalPlan plan) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int size = plan.lanes * kRows;
+  const DiagonalKeys<R> keys(reinterpret_cast<R*>(memory), size);
+  R* const values = reinterpret_cast<R*>(memory) + DiagonalKeys<R>::kCount * kDiagonalStage * size;
+  const DiagonalPlace<kRows, kColumns> at(p, plan);
+  const Span span = span_of(p, at.s);
+  const int64_t state_size = p.K * p.V;
+  R S[kRows][kColumns] = {};
+  if (p.state) {
+    const R* const from = static_cast<const R*>(p.state) + (at.s * p.H + at.h) * state_size;
+    each_element(p, at, [&](int i, int j, int64_t e) { S[i][j] = from[e]; });
+  }
+  int64_t slot = first_kept(p, at.s, kDiagonalStage);
+  for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
+    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    __syncthreads();
+    keys.fill(p, span, at.h, first, count, size);
+    stage_rows(values, p.type, p.v, span, at.h, first, count, at.v0, p.V, plan.columns, R(0));
+    __syncthreads();
+    if (p.states) {
+      R* const to = static_cast<R*>(p.states) + (slot * p.H + at.h) * state_size;
+      each_element(p, at, [&](int i, int j, int64_t e) { to[e] = S[i][j]; });
+    }
+    for (int t = 0; t < count; ++t) {
+      diagonal_step(S, keys, t * size + at.k0, values + t * plan.columns + at.c0, p.kk.data,
+                    plan.lanes);
+      if (!p.q.data) continue;
+      R q[kRows];
+      load_run(keys.q + t * size + at.k0, q);
+      const int64_t row = row_at(p.o, span.b, span.t0 + first + t, 0, at.h) + at.v0 + at.c0;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        R o = 0;
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) o += q[i] * S[i][j];
+        o = R(p.scale) * sum_keys(o, plan.lanes);
+        if (at.k0 == 0 && at.v0 + at.c0 + j < p.V) store_as<R>(p.type, p.o.data, row + j, o);
+      }
+    }
+  }
+  R* const to = static_cast<R*>(p.final_state) + (at.s * p.H + at.h) * state_size;
+  each_element(p, at, [&](int i, int j, int64_t e) { to[e] = S[i][j]; });
+}
+
+template <class R, int kRows, int kColumns>
+void launch(const DiagonalForward& p, cudaStream_t stream) {
+  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
+  const size_t bytes = sizeof(R) * kDiagonalStage *
+                       size_t(DiagonalKeys<R>::kCount * plan.lanes * kRows + plan.columns);
+  allow_shared(forward<R, kRows, kColumns>, bytes);
+  forward<R, kRows, kColumns>
+      <<<diagonal_blocks(p, plan), unsigned(plan.threads), bytes, stream>>>(p, plan);
+}
+
+}  // namespace
+
+int64_t diagonal_kept(const DiagonalInputs& p) { return kept_states(p, kDiagonalStage); }
+
+int64_t diagonal_groups(const DiagonalInputs& p) {
+  int64_t groups = 0;
+  with_tile(p.K, [&](auto rows, auto columns) {
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    groups = p.type == Type::kFloat64 ? diagonal_plan<double, kRows, kColumns>(p.K, p.V).groups
+                                      : diagonal_plan<float, kRows, kColumns>(p.K, p.V).groups;
+  });
+  return groups;
+}
+
+void diagonal_forward(const DiagonalForward& p, void* stream) {
+  if (p.S == 0 || p.H == 0) return;
+  with_tile(p.K, [&](auto rows, auto columns) {
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    const auto on = static_cast<cudaStream_t>(stream);
+    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, on)
+                             : launch<float, kRows, kColumns>(p, on);
+  });
+  check_launch("diagonal");
+}
+
+}  // namespace lrnn::kernels::cuda

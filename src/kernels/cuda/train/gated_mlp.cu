@@ -1,0 +1,26 @@
+#include "kernels/cuda/tile/common.cuh"
+#include "kernels/cuda/train/gated_mlp.h"
+
+namespace lrnn::kernels::cuda {
+
+#ifdef LRNN_HOPPER
+bool gated_mlp_fits(int64_t D, int64_t hidden) {
+  int device = 0, major = 0, minor = 0;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return major == 9 && minor == 0 && (D == 64 || D == 128) && hidden > 0 && hidden % 64 == 0;
+}
+void gated_mlp_forward(const GatedMlp& p, uint16_t* y, void* stream) {
+  if (p.rows > 0) hopper_mlp_forward(p, y, stream);
+}
+void gated_mlp_backward(const GatedMlp& p, const GatedMlpGradient& g, void* stream) {
+  if (p.rows > 0) hopper_mlp_backward(p, g, stream);
+}
+#else
+bool gated_mlp_fits(int64_t, int64_t) { return false; }
+void gated_mlp_forward(const GatedMlp&, uint16_t*, void*) {}
+void gated_mlp_backward(const GatedMlp&, const GatedMlpGradient&, void*) {}
+#endif
+
+}  // namespace lrnn::kernels::cuda

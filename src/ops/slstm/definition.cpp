@@ -1,0 +1,54 @@
+#include "ops/slstm/slstm.h"
+#include "ops/torch.h"
+
+// The definition. Plain torch, any dtype, any device, differentiated by torch itself. Every kernel
+// is tested against this one; nothing here is ever optimised.
+namespace lrnn::ops {
+namespace {
+
+using torch::Tensor;
+
+SlstmResult dense_slstm(const Slstm& in) {
+  const int64_t B = in.wx.size(0), T = in.wx.size(1), H = in.wx.size(2), D = in.wx.size(4);
+  const auto wide = at::promoteTypes(in.wx.scalar_type(), torch::kFloat32);
+  const Tensor R = in.R.to(wide).view({H, D, 4 * D});
+  Tensor state =
+      in.state.defined() ? in.state : torch::zeros({B, 4, H, D}, in.wx.options().dtype(wide));
+  Tensor h = state.select(1, 0).to(wide), c = state.select(1, 1).to(wide),
+         n = state.select(1, 2).to(wide), m = state.select(1, 3).to(wide);
+  std::vector<Tensor> outputs;
+  for (int64_t t = 0; t < T; ++t) {
+    const Tensor rh = h.unsqueeze(-2).matmul(R).view({B, H, 4, D});
+    Tensor raw = in.wx.select(1, t).to(wide) + rh;
+    if (in.bias.defined()) raw = raw + in.bias.to(wide);
+    const Tensor i = raw.select(2, 0), f = raw.select(2, 1), z = raw.select(2, 2),
+                 o = raw.select(2, 3);
+    const Tensor a = torch::log_sigmoid(f) + m;
+    m = torch::where((n == 0).logical_or(i >= a), i, a);
+    const Tensor input = (i - m).exp().clamp_max(1), forget = (a - m).exp().clamp_max(1);
+    c = forget * c + input * z.tanh();
+    n = forget * n + input;
+    h = o.sigmoid() * c / n;
+    outputs.push_back(h.to(in.wx.scalar_type()));
+  }
+  return {T > 0 ? torch::stack(outputs, 1) : torch::zeros({B, 0, H, D}, in.wx.options()),
+          torch::stack({h, c, n, m}, 1)};
+}
+
+}  // namespace
+
+SlstmResult slstm_definition(const Slstm& in) {
+  if (!in.cu_seqlens.defined()) return dense_slstm(in);
+  // Packed: the same thing, one sequence after the other.
+  std::vector<Tensor> h, state;
+  for (int64_t s = 0; s + 1 < in.cu_seqlens.size(0); ++s) {
+    Slstm one = in;
+    one.wx = in.wx.slice(1, in.cu_seqlens[s].item<int64_t>(), in.cu_seqlens[s + 1].item<int64_t>());
+    if (in.state.defined()) one.state = in.state.slice(0, s, s + 1);
+    const auto out = dense_slstm(one);
+    h.push_back(out.h), state.push_back(out.state);
+  }
+  return {torch::cat(h, 1), torch::cat(state, 0)};
+}
+
+}  // namespace lrnn::ops
