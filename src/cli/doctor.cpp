@@ -48,7 +48,7 @@ std::vector<std::string> cpu_features() {
   if (__builtin_cpu_supports(name)) out.emplace_back(name)
   LRNN_FEATURE("avx2");
   LRNN_FEATURE("fma");
-  LRNN_FEATURE("f16c");
+  if (kernels::has_f16c()) out.emplace_back("f16c");
   LRNN_FEATURE("avx512f");
   LRNN_FEATURE("avx512bw");
   LRNN_FEATURE("avx512dq");

@@ -78,7 +78,7 @@ void check_group_tables(const Compiled& c, const ComponentNet& part, int64_t d, 
           want.emplace_back(
               level.xw[y], mine && y < goes.size() && reading.tile(e, int64_t(y)) == action.target);
         cases.add(
-            [&, f = feature](double* x) {
+            [&, &reading = reading, f = feature](double* x) {
               for (const auto& [other, r] : level.readings) r.hold(r.elements()[0], x);
               reading.hold(e, x);
               x[f] += 1;

@@ -1,5 +1,9 @@
 #include "kernels/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "base/error.h"
 
 namespace lrnn::kernels {
@@ -12,7 +16,7 @@ Isa detect() {
   if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     return Isa::kAvx512;
-  if (fma && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) return Isa::kAvx2;
+  if (fma && __builtin_cpu_supports("avx2") && has_f16c()) return Isa::kAvx2;
 #endif
   return Isa::kBaseline;
 }
@@ -29,6 +33,16 @@ Isa& chosen() {
 }
 
 }  // namespace
+
+// Clang has no name for it in __builtin_cpu_supports.
+bool has_f16c() {
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+#else
+  return false;
+#endif
+}
 
 Isa best_isa() { return chosen(); }
 bool has_isa(Isa isa) { return isa <= detected(); }

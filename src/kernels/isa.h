@@ -12,5 +12,6 @@ Isa best_isa();
 bool has_isa(Isa isa);
 void force_isa(Isa isa);
 const char* name(Isa isa);
+bool has_f16c();
 
 }  // namespace lrnn::kernels

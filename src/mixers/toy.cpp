@@ -177,7 +177,7 @@ struct MatrixProductConfig {
 // the identity where that is zero.
 class MatrixProduct final : public Loop {
  public:
-  MatrixProduct(int64_t width, const MatrixProductConfig& c) : n_(c.size), width_(width) {
+  MatrixProduct(int64_t width, const MatrixProductConfig& c) : n_(c.size) {
     A_ = register_module("A", std::make_shared<BiasedLinear>(width, n_ * n_));
     o_proj_ = register_module("o_proj", std::make_shared<Linear>(n_ * n_, width));
   }
@@ -208,7 +208,7 @@ class MatrixProduct final : public Loop {
     const Tensor h = states.flatten(2), size = h.norm(2, -1, true).clamp_min(1);
     return o_proj_->forward(h / size);
   }
-  int64_t n_, width_;
+  int64_t n_;
   std::shared_ptr<BiasedLinear> A_;
   std::shared_ptr<Linear> o_proj_;
 };

@@ -178,18 +178,18 @@ struct Array {
 };
 
 Results kernel(const Problem& p, Type type, int steps) {
-  const auto [B, T, N, H, K, V, gated] = p.z;
+  const auto& [B, T, N, H, K, V, gated] = p.z;
   const Type wide = type == Type::kFloat64 ? type : Type::kFloat32;
   Results r(p);
   Array q(type, p.q), k(type, p.k), v(type, p.v), d_o(type, p.d_o), o(type, r.o.size());
   Array beta(wide, p.beta), log_gate(wide, p.log_gate), state(wide, p.state);
   Array final_state(wide, p.state.size()), d_final(wide, p.d_final);
   Array error(wide, p.v.size()), states(wide, B * H * (T / delta_product_segment(N)) * K * V);
-  const auto per_token = [&](Array& x, int64_t D) {
-    return Rows{x.bytes(), T * H * D, H * D, 0, D};
+  const auto per_token = [&z = p.z](Array& x, int64_t D) {
+    return Rows{x.bytes(), z.T * z.H * D, z.H * D, 0, D};
   };
-  const auto per_step = [&](Array& x, int64_t D) {
-    return Rows{x.bytes(), T * N * H * D, N * H * D, H * D, D};
+  const auto per_step = [&z = p.z](Array& x, int64_t D) {
+    return Rows{x.bytes(), z.T * z.N * z.H * D, z.N * z.H * D, z.H * D, D};
   };
   DeltaProductInputs in;
   in.type = type, in.scale = p.scale;
