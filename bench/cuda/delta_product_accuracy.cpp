@@ -44,7 +44,7 @@ void run(const std::string& kind, int64_t T, int64_t K, double beta, bool zero_v
   for (Tensor* x : leaves(wide)) *x = x->to(torch::kFloat64);
   const auto want = with_gradients(wide, d_o.to(torch::kFloat64), d_state.to(torch::kFloat64));
   for (const std::string precision : {"fast", "accurate", "exact"}) {
-    in.precision = precision;
+    in.accuracy = precision;
     const auto got = with_gradients(in, d_o, d_state);
     nlohmann::ordered_json line = {
         {"keys", kind},          {"T", T}, {"K", K}, {"beta", beta}, {"v", zero_v ? "0" : "random"},

@@ -22,10 +22,10 @@ void run(const Problem& p, const std::vector<std::string>& precisions, const Cei
   const Tensor d_o = torch::randn({p.B, p.T, p.H, p.V}, in.v.options());
   double given = double(d_o.nbytes());
   for (Tensor* x : leaves(in)) given += double(x->nbytes());
-  in.precision = "exact";
+  in.accuracy = "exact";
   auto want = with_gradients(in, d_o, {});
   for (const auto& precision : precisions) {
-    in.precision = precision;
+    in.accuracy = precision;
     Json line = shape_of(p);
     line["precision"] = precision;
     line["error"] = errors_of(with_gradients(in, d_o, {}), want);
@@ -53,7 +53,7 @@ void decode(const Problem& p, const std::string& precision, const Ceilings& ceil
   auto exact = in;
   for (Tensor* x : leaves(exact)) *x = x->to(torch::kFloat64);
   const auto want = ops::delta_product_definition(exact);
-  in.precision = precision;
+  in.accuracy = precision;
   const auto got = ops::delta_product(in);
   Json line = shape_of(p);
   line["pass"] = "decode", line["precision"] = precision;

@@ -31,9 +31,9 @@ PerToken measure(const Problem& p, const std::string& precision, const Ceilings&
   line["precision"] = precision, line["constant"] = constant;
   {
     torch::NoGradGuard no_grad;
-    in.precision = "exact";
+    in.accuracy = "exact";
     const auto want = ops::delta_product(in);
-    in.precision = precision;
+    in.accuracy = precision;
     const auto got = ops::delta_product(in);
     line["error"] = {{"o", relative_error(got.o, want.o)},
                      {"S", relative_error(got.state, want.state)}};

@@ -46,6 +46,8 @@ inline kernels::Rows kernel_rows(const torch::Tensor& x) {
   return {x.data_ptr(), x.stride(0), x.stride(1), 0, x.dim() == 4 ? x.stride(2) : 0};
 }
 
+inline void* data_or_null(const torch::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
+
 // Rows may lie anywhere, but each must be contiguous.
 inline torch::Tensor with_rows(const torch::Tensor& x) {
   return x.stride(-1) == 1 ? x : x.contiguous();

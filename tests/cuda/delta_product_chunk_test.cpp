@@ -75,7 +75,7 @@ void expect_the_definition(const std::vector<Case>& cases) {
     const Everything want = defined_in_double(in);
     for (const char* precision : {"fast", "accurate"}) {
       SCOPED_TRACE(testing::Message() << c << " " << precision);
-      in.precision = precision;
+      in.accuracy = precision;
       const Everything got = everything(in, on_gpu);
       ASSERT_EQ(got.tensors.size(), want.tensors.size());
       for (size_t i = 0; i < got.tensors.size(); ++i) {
@@ -102,13 +102,13 @@ TEST_F(DeltaProductChunksOnGpu, ManyHeadsLendRowsAndHaveTheSameBitsTwice) {
         {.B = 3, .T = T, .N = N, .H = 50, .K = 128, .V = 128, .dtype = torch::kBFloat16});
     in.beta = in.beta.to(torch::kFloat32) / 2;
     auto exact = in;
-    exact.precision = "exact";
+    exact.accuracy = "exact";
     const Everything want = everything(exact, on_gpu);
     for (const char* precision : {"fast", "accurate"}) {
       SCOPED_TRACE(testing::Message() << "T " << T << " N " << N << " " << precision);
-      in.precision = precision;
+      in.accuracy = precision;
       const Everything got = everything(in, on_gpu);
-      expect_all_close(got, want, in.precision == "fast" ? 2e-2 : 6e-3);
+      expect_all_close(got, want, in.accuracy == "fast" ? 2e-2 : 6e-3);
       expect_same_bits(got, everything(in, on_gpu));
     }
   }
@@ -118,7 +118,7 @@ TEST_F(DeltaProductChunksOnGpu, TheSameBitsTwiceAndForAGateOfOne) {
   for (const char* precision : {"fast", "accurate"}) {
     auto in =
         make_inputs({.T = 300, .N = 2, .K = 64, .V = 64, .gate = true, .dtype = torch::kBFloat16});
-    in.precision = precision;
+    in.accuracy = precision;
     in.log_gate.zero_();
     auto with = everything(in, on_gpu);
     expect_same_bits(with, everything(in, on_gpu));
@@ -133,7 +133,7 @@ TEST_F(DeltaProductChunksOnGpu, GatesThatForgetEverything) {
     auto in =
         make_inputs({.T = 300, .N = 1, .K = 32, .V = 32, .gate = true, .dtype = torch::kBFloat16});
     for (const int64_t t : {20, 21, 66, 128}) in.log_gate.select(1, t).fill_(log_gate);
-    in.precision = "accurate";
+    in.accuracy = "accurate";
     SCOPED_TRACE(log_gate);
     expect_all_close(everything(in, on_gpu), defined_in_double(in), 6e-3);
   }
@@ -148,9 +148,9 @@ TEST_F(DeltaProductChunksOnGpu, AccurateAtBetaTwo) {
     const Tensor one = in.k.slice(1, 0, 1).to(torch::kFloat32);
     const Tensor near = one + 0.01 * in.k.to(torch::kFloat32);
     in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
-    in.precision = "accurate";
+    in.accuracy = "accurate";
     auto exact = in;
-    exact.precision = "exact";
+    exact.accuracy = "exact";
     // Both kernels round the same gradient of o, and each its results, to bfloat16.
     expect_all_close(everything(in, on_gpu), everything(exact, on_gpu), 3e-3);
     torch::NoGradGuard no_grad;

@@ -45,7 +45,7 @@ TEST_F(DeltaProductDefaultOnGpu, GradientsAreThoseOfAccurate) {
                            .gate = true,
                            .dtype = torch::kBFloat16});
     const Everything by_default = everything(in, on_gpu);
-    in.precision = "accurate";
+    in.accuracy = "accurate";
     expect_same_bits(by_default, everything(in, on_gpu));
   }
 }

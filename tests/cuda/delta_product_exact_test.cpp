@@ -46,7 +46,7 @@ TEST_F(DeltaProductExactOnGpu, EqualsTheDefinitionOnBFloat16) {
     c.dtype = torch::kBFloat16;
     SCOPED_TRACE(testing::Message() << c);
     auto in = make_inputs(c);
-    in.precision = "exact";
+    in.accuracy = "exact";
     const Everything want = defined_in_double(in), got = everything(in, on_gpu);
     expect_all_close(got, want, 1e-2);
     // The state itself never passes through bfloat16: it is as exact as from float32 inputs.

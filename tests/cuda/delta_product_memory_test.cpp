@@ -93,7 +93,7 @@ TEST_F(DeltaProductMemoryOnGpu, LeavesWhatLiesAroundItsTensorsAlone) {
   for (const auto& [c, precision] : all) {
     SCOPED_TRACE(testing::Message() << c << " " << precision);
     auto in = moved(make_inputs(c));
-    in.precision = precision;
+    in.accuracy = precision;
     in.beta = in.beta.to(torch::kFloat32);
     std::vector<Tensor*> leaves = {&in.q, &in.k, &in.v, &in.beta, &in.log_gate, &in.state};
     std::erase_if(leaves, [](Tensor* x) { return !x->defined(); });
@@ -150,7 +150,7 @@ TEST_F(DeltaProductMemoryOnGpu, GradientsOfStatesLieWhereOthersWillBe) {
     std::vector<Tensor> leaves = {in.q, in.k, in.v, in.beta};
     if (gate)
       leaves.push_back(in.log_gate = torch::zeros({B, T, H}, torch::kCUDA).requires_grad_());
-    in.precision = "fast";
+    in.accuracy = "fast";
     const Tensor d_o = random({B, T, H, D}, torch::kBFloat16);
     const auto alive = [] { return at::accelerator::getDeviceStats(0).requested_bytes[0]; };
     at::accelerator::resetPeakStats(0);
@@ -175,7 +175,7 @@ TEST_F(DeltaProductMemoryOnGpu, FollowsChunksPastTwoToThe31) {
   in.beta = torch::ones({B, T, 1, H}, torch::kCUDA);
   in.log_gate = torch::full({B, T, H}, -0.05, torch::kCUDA);
   in.log_gate.select(1, T - tail).fill_(-std::numeric_limits<float>::infinity());
-  in.precision = "fast";
+  in.accuracy = "fast";
   const Tensor d_o = random({B, T, H, V}, torch::kBFloat16);
   const auto end = [&](const Tensor& x) { return x.slice(0, B - 1).slice(1, T - tail); };
   auto last = in;
@@ -202,7 +202,7 @@ TEST_F(DeltaProductMemoryOnGpu, FollowsSmallHeadsPastTwoToThe31) {
   in.v = random({B, T, 1, H, V}, torch::kBFloat16);
   ASSERT_GT(in.v.numel(), int64_t(1) << 31);
   in.beta = torch::ones({B, T, 1, H}, torch::kCUDA);
-  in.precision = "exact";
+  in.accuracy = "exact";
   const Tensor o = ops::delta_product(in).o;
   auto last = in;
   for (Tensor* x : {&last.q, &last.k, &last.v, &last.beta}) *x = x->slice(0, B - 3);

@@ -1,3 +1,4 @@
+#include "ops/declare.h"
 #include "ops/node.h"
 #include "tests/cuda/delta_product_cuda_cases.h"
 
@@ -22,23 +23,18 @@ const std::vector<Case> kShortCases = {
 ops::DeltaProduct short_problem(Case c) {
   c.dtype = torch::kBFloat16, c.state = false;
   auto in = make_inputs(c);
-  in.beta = in.beta.to(torch::kFloat32), in.precision = "accurate";
+  in.beta = in.beta.to(torch::kFloat32), in.accuracy = "accurate";
   return in;
 }
 
 // It keeps what rounding left of the errors, and nothing else does.
 bool is_one_chunk(const ops::DeltaProduct& in) {
-  using Kept = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-  using Maybe = std::optional<Tensor>;
-  static const auto op =
-      ops::find_op<Kept(const Maybe&, const Tensor&, const Tensor&, const Tensor&, const Maybe&,
-                        const Maybe&, double, const Maybe&, c10::string_view, bool)>(
-          "lrnn::delta_product_forward");
-  const auto on = moved(in);
-  const auto maybe = [](const Tensor& x) { return x.defined() ? Maybe(x) : std::nullopt; };
-  const auto kept = op.call(maybe(on.q), on.k, on.v, on.beta, maybe(on.log_gate), maybe(on.state),
-                            1, maybe(on.cu_seqlens), in.precision, true);
-  const Tensor &errors = std::get<2>(kept), &rests = std::get<3>(kept);
+  torch::jit::Stack stack;
+  ops::push(stack, moved(in));
+  stack.emplace_back(true);  // as for backward
+  ops::op_of<ops::DeltaProduct>().forward->callBoxed(stack);
+  const auto kept = stack.back().toTensorVector();
+  const Tensor &errors = kept[0], &rests = kept[1];
   return rests.scalar_type() == torch::kBFloat16 && rests.numel() == errors.numel();
 }
 
@@ -85,7 +81,7 @@ TEST_F(DeltaProductOneChunkOnGpu, OnlyWhereItIs) {
   other = in, other.log_gate = torch::zeros({1, 40, 1});
   EXPECT_FALSE(is_one_chunk(other));
   for (const char* precision : {"fast", "exact"}) {
-    other = in, other.precision = precision;
+    other = in, other.accuracy = precision;
     EXPECT_FALSE(is_one_chunk(other));
   }
   auto longer = c;
@@ -101,7 +97,7 @@ TEST_F(DeltaProductOneChunkOnGpu, AccurateAtBetaTwo) {
   in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
   ASSERT_TRUE(is_one_chunk(in));
   auto exact = in;
-  exact.precision = "exact";
+  exact.accuracy = "exact";
   expect_all_close(everything(in, on_gpu), everything(exact, on_gpu), 3e-3);
   torch::NoGradGuard no_grad;
   EXPECT_CLOSE_TO("state", on_gpu(in).state, on_gpu(exact).state, 1e-3);

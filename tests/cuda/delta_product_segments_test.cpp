@@ -34,10 +34,10 @@ TEST_F(DeltaProductSegmentsOnGpu, EqualTheRecurrence) {
     const Everything want = in_wide_recurrence(in);
     for (const char* precision : {"fast", "accurate"}) {
       SCOPED_TRACE(testing::Message() << c << " " << precision);
-      in.precision = precision;
+      in.accuracy = precision;
       const Everything got = everything(in, on_gpu);
       ASSERT_EQ(got.tensors.size(), want.tensors.size());
-      const bool fast = in.precision == "fast";
+      const bool fast = in.accuracy == "fast";
       for (size_t i = 0; i < got.tensors.size(); ++i) {
         const auto& [name, x] = got.tensors[i];
         const double limit = fast                    ? 2e-2
@@ -57,7 +57,7 @@ TEST_F(DeltaProductSegmentsOnGpu, AccurateAtBetaTwo) {
   auto in = make_inputs(
       {.B = 1, .T = 4096, .N = 1, .H = 2, .K = 128, .V = 128, .dtype = torch::kBFloat16});
   in.beta = torch::full({1, 4096, 1, 2}, 2.f);
-  in.precision = "accurate";
+  in.accuracy = "accurate";
   torch::NoGradGuard no_grad;
   EXPECT_CLOSE_TO("state", on_gpu(in).state, ops::delta_product(in_double(in)).state, 1e-3);
 }
@@ -69,7 +69,7 @@ TEST_F(DeltaProductSegmentsOnGpu, TheSameBitsTwiceAndForAGateOfOne) {
       SCOPED_TRACE(testing::Message() << c << " " << precision);
       c.gate = true, c.dtype = torch::kBFloat16;
       auto in = make_inputs(c);
-      in.precision = precision;
+      in.accuracy = precision;
       in.log_gate.zero_();
       auto with = everything(in, on_gpu);
       expect_same_bits(with, everything(in, on_gpu));

@@ -23,14 +23,14 @@ TEST_F(DeltaProductSmallChunksOnGpu, EqualTheDefinition) {
     SCOPED_TRACE(testing::Message() << c);
     auto in = make_inputs(c);
     in.beta = in.beta.to(torch::kFloat32);
-    in.precision = "accurate";
+    in.accuracy = "accurate";
     const Everything want = defined_in_double(in), got = everything(in, on_gpu);
     expect_all_close(got, want, 3e-3);
     const size_t state = c.q ? 1 : 0;
     EXPECT_CLOSE_TO("state", got.tensors[state].second, want.tensors[state].second, 1e-4);
     torch::NoGradGuard no_grad;  // keeps nothing for backward, and computes the same
     EXPECT_TRUE(torch::equal(on_gpu(in).state, got.tensors[state].second));
-    in.precision = "fast";
+    in.accuracy = "fast";
     EXPECT_TRUE(torch::equal(on_gpu(in).state, got.tensors[state].second));
   }
 }
@@ -75,9 +75,9 @@ TEST_F(DeltaProductSmallChunksOnGpu, AccurateAtBetaTwo) {
   in.beta = torch::full({128, 512, 1, 4}, 2.f);
   const Tensor near = in.k.slice(1, 0, 1).to(torch::kFloat32) + 0.01 * in.k.to(torch::kFloat32);
   in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
-  in.precision = "accurate";
+  in.accuracy = "accurate";
   auto exact = in;
-  exact.precision = "exact";
+  exact.accuracy = "exact";
   expect_all_close(everything(in, on_gpu), everything(exact, on_gpu), 3e-3);
   torch::NoGradGuard no_grad;
   EXPECT_CLOSE_TO("state", on_gpu(in).state, on_gpu(exact).state, 1e-3);

@@ -23,7 +23,7 @@ TEST_F(DeltaProductSmallOnGpu, EqualsTheDefinition) {
       c.dtype = dtype;
       SCOPED_TRACE(testing::Message() << c);
       auto in = make_inputs(c);
-      in.precision = "exact";
+      in.accuracy = "exact";
       const Everything want = defined_in_double(in), got = everything(in, on_gpu);
       const double limit = c.cancels * tolerance(torch::kFloat32);
       expect_all_close(got, want, dtype == torch::kBFloat16 ? 1e-2 : limit);

@@ -64,7 +64,7 @@ TEST_F(DeltaProductTrackerOnGpu, IsExactForAMillionTokens) {
                             .state = state.to(torch::kCUDA),
                             .scale = 1.0,
                             .cu_seqlens = {},
-                            .precision = precision});
+                            .accuracy = precision});
     EXPECT_TRUE(
         torch::equal(out.o.select(-1, 0).view({T, n}).to(torch::kCPU, torch::kFloat32), walk.want))
         << precision;

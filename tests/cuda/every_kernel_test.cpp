@@ -45,7 +45,7 @@ Function delta_product_in(const std::string& precision) {
     ops::DeltaProduct in;
     in.q = get(x, "q"), in.k = get(x, "k"), in.v = get(x, "v"), in.beta = get(x, "beta");
     in.log_gate = get(x, "log_gate"), in.state = get(x, "state"), in.cu_seqlens = get(x, "cu");
-    in.precision = precision;
+    in.accuracy = precision;
     const auto out = ops::delta_product(in);
     return out.o.defined() ? Tensors{{"o", out.o}, {"final", out.state}}
                            : Tensors{{"final", out.state}};

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "ops/delta_product/inner.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 #include "tests/close.h"
@@ -201,20 +200,19 @@ TEST(DeltaProductConfig, NamesTheKeyAndLineOfImpossibleValues) {
 // What the layer asks of the recurrence, overheard on the way to its kernel.
 constexpr auto kOverhear = c10::DispatchKey::TESTING_ONLY_GenericMode;
 std::string overheard;
-ops::ForwardResult overhear(const ops::MaybeTensor& q, const Tensor& k, const Tensor& v,
-                            const Tensor& beta, const ops::MaybeTensor& log_gate,
-                            const ops::MaybeTensor& state, double scale,
-                            const ops::MaybeTensor& cu_seqlens, c10::string_view precision,
-                            bool save) {
-  overheard = std::string(precision);
-  static const auto op = ops::find_op<ops::ForwardFunction>("lrnn::delta_product_forward");
+void overhear(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].name() == "accuracy") overheard = (*stack)[i].toStringRef();
   const c10::impl::ExcludeDispatchKeyGuard no_more(kOverhear);
-  return op.call(q, k, v, beta, log_gate, state, scale, cu_seqlens, precision, save);
+  op.callBoxed(*stack);
 }
 TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
-TORCH_LIBRARY_IMPL(lrnn, TESTING_ONLY_GenericMode, m) { m.impl("delta_product_forward", overhear); }
+TORCH_LIBRARY_IMPL(lrnn, TESTING_ONLY_GenericMode, m) {
+  m.impl("delta_product_forward", torch::CppFunction::makeFromBoxedFunction<&overhear>());
+}
 
 std::string asked_for(const std::string& switches, const std::string& kernel = "") {
   overheard = "nothing";

@@ -195,7 +195,7 @@ TEST(Diagonal, ErrorsSayWhatWasExpected) {
   }
   expect(rwkv7, "q", torch::zeros({2, 5, 2, 4}), "[rwkv7] r must be [2, 5, 2, 3] = [B,T,H,K]");
   expect(rwkv7, "log_decay", torch::zeros({2, 5, 2}), "log_w must be [2, 5, 2, 3] = [B,T,H,K]");
-  expect(rwkv7, "a", Tensor(), "[rwkv7] kk and a are needed");
+  expect(rwkv7, "a", Tensor(), "[rwkv7] log_w, k, v, kk and a are needed");
   expect(rwkv7, "state", torch::zeros({2, 2, 4, 3}), "state must be [2, 2, 3, 4] = [B,H,K,V]");
   auto in = diagonal_inputs(rwkv7);
   in["k"].requires_grad_();

@@ -10,11 +10,12 @@
 namespace lrnn::ops {
 namespace {
 
-using Forward = std::tuple<Tensor, Tensor>(const Tensor& x, const MaybeTensor& y,
-                                           const Tensor& weight, double eps, at::ScalarType h);
-using Backward = std::tuple<Tensor, Tensor, Tensor>(const MaybeTensor& ds, const Tensor& dh,
-                                                    const Tensor& s, const Tensor& weight,
-                                                    double eps, at::ScalarType y);
+using ForwardFunction = std::tuple<Tensor, Tensor>(const Tensor& x, const MaybeTensor& y,
+                                                   const Tensor& weight, double eps,
+                                                   at::ScalarType h);
+using BackwardFunction = std::tuple<Tensor, Tensor, Tensor>(const MaybeTensor& ds, const Tensor& dh,
+                                                            const Tensor& s, const Tensor& weight,
+                                                            double eps, at::ScalarType y);
 
 struct AddNormBackward final : torch::autograd::Node {
   SavedVariable s, weight;
@@ -33,7 +34,7 @@ struct AddNormBackward final : torch::autograd::Node {
       if (!added || !ds.defined()) return variable_list(3);
       return {ds, ds.to(y_type), Tensor()};
     }
-    static const auto op = find_op<Backward>("lrnn::add_norm_backward");
+    static const auto op = find_op<BackwardFunction>("lrnn::add_norm_backward");
     auto [dx, dy, dweight] = below_autograd(
         [&] { return op.call(maybe(ds), dh, stream, weight.unpack(), eps, y_type); });
     return {dx, added ? dy : Tensor(), dweight};
@@ -79,7 +80,7 @@ std::pair<Tensor, Tensor> add_norm(const Tensor& x, const Tensor& y, const Tenso
                                    double eps, bool for_products) {
   if (!fits(x, y, weight) || any_tangent(x, y, weight))
     return add_norm_definition(x, y, weight, eps);
-  static const auto op = find_op<Forward>("lrnn::add_norm");
+  static const auto op = find_op<ForwardFunction>("lrnn::add_norm");
   const auto type = for_products ? product_type(x) : x.scalar_type();
   const auto node = make_node<AddNormBackward>(x, y, weight);
   auto [s, h] = below_autograd([&] { return op.call(x, maybe(y), weight, eps, type); });

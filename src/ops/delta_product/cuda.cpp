@@ -1,79 +1,15 @@
-#include "kernels/cuda/delta_product/delta_product.h"
-
 #include <utility>
 
-#include "base/error.h"
 #include "kernels/cuda/delta_product/choose.h"
+#include "kernels/cuda/delta_product/delta_product.h"
 #include "ops/cuda/stream.h"
-#include "ops/delta_product/inner.h"
+#include "ops/delta_product/fill.h"
 #include "ops/torch.h"
 
-// The CUDA kernels of the inner ops: tensors in, pointers out. What forward saves tells backward
-// which kernel it was.
+// Tensors in, pointers out. Which of six methods it is follows from sizes and accuracy alone
+// (kernels/cuda/delta_product/choose.h), so that backward takes forward's way back.
 namespace lrnn::ops::cuda {
 namespace {
-
-using torch::Tensor;
-
-kernels::Type type_of(const Tensor& x) {
-  return x.scalar_type() == torch::kFloat64   ? kernels::Type::kFloat64
-         : x.scalar_type() == torch::kFloat32 ? kernels::Type::kFloat32
-                                              : kernels::Type::kBFloat16;
-}
-
-// [B,T,N,H,D] or [B,T,H,D].
-kernels::Rows rows(const Tensor& x) {
-  if (x.dim() == 5) return {x.data_ptr(), x.stride(0), x.stride(1), x.stride(2), x.stride(3)};
-  return {x.data_ptr(), x.stride(0), x.stride(1), 0, x.stride(2)};
-}
-Tensor with_rows(const Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
-Tensor none(const Tensor& like) { return at::empty({0}, like.options()); }
-
-// Offsets that lie on the CPU are checked there; those on the GPU are not read back, which would
-// stop the stream: the kernels stay inside the tensors whatever they say.
-Tensor offsets(const MaybeTensor& cu_seqlens, const Tensor& k) {
-  if (!cu_seqlens) return {};
-  const Tensor cu = cu_seqlens->contiguous();
-  if (!cu.device().is_cpu()) return cu;
-  const int64_t *const at = cu.const_data_ptr<int64_t>(), S = cu.size(0) - 1, T = k.size(1);
-  check(at[0] == 0 && at[S] == T, "[delta_product] cu_seqlens must run from 0 to T = ", T, ", got ",
-        at[0], " to ", at[S]);
-  for (int64_t s = 0; s < S; ++s)
-    check(at[s] <= at[s + 1], "[delta_product] cu_seqlens must not decrease, got ", at[s],
-          " before ", at[s + 1]);
-  return cu.to(k.device());
-}
-
-// Inputs in the form the kernels read, kept alive together.
-struct Inputs {
-  Tensor q, k, beta, log_gate, state, cu_seqlens;
-
-  Inputs(const MaybeTensor& q_, const Tensor& k_, const Tensor& beta_, const MaybeTensor& log_gate_,
-         const MaybeTensor& state_, const MaybeTensor& cu_seqlens_)
-      : k(with_rows(k_)), cu_seqlens(offsets(cu_seqlens_, k_)) {
-    const auto wide = wide_type(k);
-    if (q_) q = with_rows(*q_);
-    beta = beta_.to(wide).contiguous();
-    if (log_gate_) log_gate = log_gate_->to(wide).contiguous();
-    if (state_) state = state_->to(wide).contiguous();
-  }
-
-  void fill(kernels::DeltaProductInputs& p, int64_t V, double scale) const {
-    p.type = type_of(k);
-    p.B = k.size(0), p.T = k.size(1), p.N = k.size(2), p.H = k.size(3), p.K = k.size(4), p.V = V;
-    check(p.T * p.N < (int64_t(1) << 31),
-          "[delta_product] the GPU kernels follow up to 2^31 updates,", " got T = ", p.T,
-          " and N = ", p.N);
-    p.S = cu_seqlens.defined() ? cu_seqlens.size(0) - 1 : p.B;
-    p.scale = scale;
-    if (q.defined()) p.q = rows(q);
-    p.k = rows(k);
-    p.beta = beta.const_data_ptr();
-    if (log_gate.defined()) p.log_gate = log_gate.const_data_ptr();
-    if (state.defined()) p.state = state.const_data_ptr();
-    if (cu_seqlens.defined()) p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
-  }
-};
 
 int chunk_of(const kernels::DeltaProductInputs& p) {
   const int chunk = kernels::cuda::exact_chunk(p.V, p.type);
@@ -105,7 +41,7 @@ bool keeps_bfloat16(Method method) { return method != Method::kExact && method !
 
 // One token has one micro-step: the spacing of micro-steps is then that of tokens.
 kernels::Rows chunk_rows(const Tensor& x) {
-  kernels::Rows r = rows(x);
+  kernels::Rows r = kernel_rows(x);
   if (x.dim() == 5 && x.size(2) == 1) r.step = r.token;
   return r;
 }
@@ -190,9 +126,9 @@ kernels::cuda::SmallKept small_kept(const kernels::DeltaProductInputs& p, const 
 }
 
 // Values that forward keeps for backward, beside the errors.
-int64_t kept_size(const kernels::DeltaProductInputs& p, Method method, int64_t slots) {
+int64_t kept_size(const kernels::DeltaProductInputs& p, Method method) {
   switch (method) {
-    case Method::kExact: return slots * p.H * p.K * p.V;
+    case Method::kExact: return kernels::cuda::exact_slots(p, chunk_of(p)) * p.H * p.K * p.V;
     case Method::kSmall: return kernels::cuda::small_slots(p) * p.H * p.K * p.V;
     case Method::kSmallChunks: return small_kept_size(p);
     case Method::kOneChunk: return Kept::errors_size(p);
@@ -202,135 +138,139 @@ int64_t kept_size(const kernels::DeltaProductInputs& p, Method method, int64_t s
   return 0;
 }
 
-ForwardResult forward(const MaybeTensor& q, const Tensor& k, const Tensor& v, const Tensor& beta,
-                      const MaybeTensor& log_gate, const MaybeTensor& state, double scale,
-                      const MaybeTensor& cu_seqlens, c10::string_view precision, bool save) {
-  const OnDevice on(k);
-  Inputs in(q, k, beta, log_gate, state, cu_seqlens);
-  kernels::DeltaProductForward p;
-  in.fill(p, v.size(4), scale);
-  const Method method = kernels::cuda::choose(p, precision);
-  const bool exact = method == Method::kExact, chunks = in_chunks(method);
-  const int chunk = exact ? chunk_of(p) : 64;
-  const int64_t slots =
-      exact ? kernels::cuda::exact_slots(p, chunk) : kernels::cuda::chunk_count(p);
-  const auto wide = k.options().dtype(wide_type(k)),
-             error_type = keeps_bfloat16(method) ? k.options() : wide;
-  const Tensor v_rows = for_method(v, method);
-  in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
-  if (q) in.q = for_method(in.q, method), p.q = rows(in.q);
-  p.v = chunk_rows(v_rows);
-  ForwardResult out = {
-      q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : none(k),
-      at::empty({p.S, p.H, p.K, p.V}, wide),
-      save ? at::empty({p.B, p.H, p.T, p.N, p.V}, error_type) : at::empty({0}, error_type),
-      save ? at::empty({kept_size(p, method, slots)}, error_type) : at::empty({0}, wide)};
-  auto& [o, final_state, error, states] = out;
-  if (q) p.o = rows(o);
-  p.final_state = final_state.data_ptr();
-  if (save) p.error = error.data_ptr(), p.states = states.data_ptr();
-  if (exact) {
-    kernels::cuda::exact_forward(p, chunk, on.stream());
-  } else if (method == Method::kSmallChunks) {
-    using kernels::cuda::SmallKept;
-    kernels::cuda::small_chunks_forward(p, save ? small_kept(p, error, states) : SmallKept(),
-                                        on.stream());
-  } else if (method == Method::kOneChunk) {
-    kernels::cuda::one_chunk_forward(p, save ? static_cast<uint16_t*>(states.data_ptr()) : nullptr,
-                                     on.stream());
-  } else if (!chunks) {
-    kernels::cuda::small_forward(p, on.stream());
-  } else {
-    const bool split = method == Method::kAccurate;
-    Kept kept(p, save ? states : at::empty({Kept::size(p, false, split)}, k.options()), save,
-              split);
-    p.states = kept.states;
-    const Tensor between = kept.between(p), P = kept.passing_P(p);
-    kernels::cuda::chunk_prepare(p, kept.work, on.stream());
-    kernels::cuda::chunk_forward(p, kept.work, kept.segments, on.stream());
+uint16_t* narrow(const Tensor& x) { return static_cast<uint16_t*>(x.data_ptr()); }
+
+// Inputs where the method wants them, and their pointers.
+struct Call {
+  DeltaProduct in;
+  Method method;
+
+  Call(const DeltaProduct& given, kernels::DeltaProductInputs& p) : in(given) {
+    fill(p, in);
+    check(p.T * p.N < (int64_t(1) << 31),
+          "[delta_product] the GPU kernels follow up to 2^31 updates, got T = ", p.T,
+          " and N = ", p.N);
+    method = kernels::cuda::choose(p, in.accuracy);
+    in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
+    if (in.q.defined()) in.q = for_method(in.q, method), p.q = kernel_rows(in.q);
   }
-  return out;
+};
+
+struct DeltaProductCuda {
+  using In = DeltaProduct;
+
+  static std::vector<Tensor> keep(const In& in) {
+    const OnDevice on(in.k);
+    kernels::DeltaProductInputs p;
+    const Call call(in, p);
+    const auto options = options_of(in.k, keeps_bfloat16(call.method) ? Kind::kIo : Kind::kWide);
+    return {at::empty({p.B, p.H, p.T, p.N, p.V}, options),
+            at::empty({kept_size(p, call.method)}, options)};
+  }
+  static void forward(const In& in, DeltaProductResult& out, std::vector<Tensor>& kept);
+  static void backward(const Backward<In>& b, In& grads);
+
+ private:
+  static void forward_in_chunks(kernels::DeltaProductForward& p, const Call& call,
+                                const std::vector<Tensor>& kept, void* stream);
+  static void backward_in_chunks(kernels::DeltaProductBackward& p, const Call& call,
+                                 const Tensor& states, void* stream);
+};
+
+void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vector<Tensor>& kept) {
+  const OnDevice on(in.k);
+  kernels::DeltaProductForward p;
+  const Call call(in, p);
+  const Tensor v = for_method(in.v, call.method);
+  const bool save = !kept.empty();
+  p.v = chunk_rows(v);
+  if (out.o.defined()) p.o = kernel_rows(out.o);
+  p.final_state = out.state.data_ptr();
+  if (save) p.error = kept[0].data_ptr(), p.states = kept[1].data_ptr();
+  switch (call.method) {
+    case Method::kExact: return kernels::cuda::exact_forward(p, chunk_of(p), on.stream());
+    case Method::kSmall: return kernels::cuda::small_forward(p, on.stream());
+    case Method::kSmallChunks:
+      return kernels::cuda::small_chunks_forward(
+          p, save ? small_kept(p, kept[0], kept[1]) : kernels::cuda::SmallKept(), on.stream());
+    case Method::kOneChunk:
+      return kernels::cuda::one_chunk_forward(p, save ? narrow(kept[1]) : nullptr, on.stream());
+    case Method::kAccurate:
+    case Method::kFast: return forward_in_chunks(p, call, kept, on.stream());
+  }
 }
 
-BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state,
-                        const MaybeTensor& q, const Tensor& k, const Tensor& beta,
-                        const MaybeTensor& log_gate, const MaybeTensor& state, const Tensor& error,
-                        const Tensor& states, double scale, const MaybeTensor& cu_seqlens,
-                        c10::string_view precision) {
-  const OnDevice on(k);
-  const bool has_q = q.has_value() && d_o.has_value();
-  Inputs in(has_q ? q : std::nullopt, k, beta, log_gate, state, cu_seqlens);
+void DeltaProductCuda::forward_in_chunks(kernels::DeltaProductForward& p, const Call& call,
+                                         const std::vector<Tensor>& kept, void* stream) {
+  const bool split = call.method == Method::kAccurate, save = !kept.empty();
+  const Tensor memory =
+      save ? kept[1] : at::empty({Kept::size(p, false, split)}, call.in.k.options());
+  Kept pieces(p, memory, save, split);
+  p.states = pieces.states;
+  const Tensor between = pieces.between(p), P = pieces.passing_P(p);
+  kernels::cuda::chunk_prepare(p, pieces.work, stream);
+  kernels::cuda::chunk_forward(p, pieces.work, pieces.segments, stream);
+}
+
+void DeltaProductCuda::backward(const Backward<In>& b, In& grads) {
+  const OnDevice on(b.in.k);
   kernels::DeltaProductBackward p;
-  in.fill(p, error.size(4), scale);
-  const Method method = kernels::cuda::choose(p, precision);  // as forward did
-  in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
-  if (has_q) in.q = for_method(in.q, method), p.q = rows(in.q);
-  BackwardResult out = {has_q ? at::empty({p.B, p.T, p.H, p.K}, k.options()) : none(k),
-                        at::empty({p.B, p.T, p.N, p.H, p.K}, k.options()),
-                        at::empty({p.B, p.T, p.N, p.H, p.V}, k.options()),
-                        at::empty({p.B, p.T, p.N, p.H}, in.beta.options()),
-                        log_gate ? at::empty({p.B, p.T, p.H}, in.log_gate.options()) : none(k),
-                        state ? at::empty({p.S, p.H, p.K, p.V}, in.state.options()) : none(k)};
-  auto& [dq, dk, dv, dbeta, dlog_gate, dstate] = out;
-  Tensor d_o_rows, d_final;
-  if (has_q) {
-    d_o_rows = for_method(d_o->to(k.scalar_type()), method);
-    p.d_o = rows(d_o_rows), p.dq = rows(dq);
+  const Call call(b.in, p);
+  const Tensor &error = b.kept[0], &states = b.kept[1];
+  Tensor d_o;
+  if (grads.q.defined()) {
+    d_o = for_method(b.d.o, call.method);
+    p.d_o = kernel_rows(d_o), p.dq = kernel_rows(grads.q);
   }
-  if (d_final_state) {
-    d_final = d_final_state->to(wide_type(k)).contiguous();
-    p.d_final_state = d_final.const_data_ptr();
-  }
+  p.d_final_state = data_or_null(b.d.state);
   p.error = error.const_data_ptr(), p.states = states.const_data_ptr();
-  p.dk = chunk_rows(dk), p.dv = chunk_rows(dv);
-  p.dbeta = dbeta.data_ptr();
-  if (log_gate) p.dlog_gate = dlog_gate.data_ptr();
-  if (state) p.dstate = dstate.data_ptr();
-  if (method == Method::kSmall) {
-    const bool needs_room = p.log_gate && p.type == kernels::Type::kBFloat16;
-    const Tensor room =
-        at::empty({needs_room ? p.B * p.H * p.T * p.N * (p.V + p.K) : 0}, error.options());
-    kernels::cuda::small_backward(p, room.data_ptr<float>(), on.stream());
-  } else if (method == Method::kSmallChunks) {
-    kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
-  } else if (method == Method::kOneChunk) {
-    kernels::cuda::one_chunk_backward(p, static_cast<const uint16_t*>(states.const_data_ptr()),
-                                      on.stream());
-  } else if (method == Method::kExact) {
-    Tensor y = at::empty_like(error), dstates = at::empty_like(states);
-    kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(), on.stream());
-  } else {
-    const bool had_q = q.has_value();
-    if (had_q && !has_q) p.q.data = in.k.data_ptr();  // P was kept, though o has no gradient
-    const bool split = method == Method::kAccurate;
-    Kept kept(p, states, true, split);
-    if (!has_q) p.q.data = nullptr;
-    const Tensor between = kept.between(p);
-    const auto room = [&](int64_t size) { return at::empty({size}, k.options()); };
-    const auto data = [](const Tensor& x) { return static_cast<uint16_t*>(x.data_ptr()); };
-    auto dstates = kernels::cuda::lend_rows(p, split);
-    const Tensor chunks = room(kernels::cuda::chunks_size(p, dstates)),
-                 ends = room(kernels::cuda::ends_size(p, dstates)),
-                 rest =
-                     room(split ? kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p)
-                                : 0),
-                 dv_rest = room(split ? Kept::errors_size(p) : 0);
-    dstates.chunks = data(chunks), dstates.ends = data(ends);
-    kept.work.dstates_rest = data(rest), kept.work.dv_rest = data(dv_rest);
-    p.states = kept.states;
-    kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, on.stream());
-    kernels::cuda::chunk_gradients(p, kept.work, dstates, on.stream());
+  p.dk = chunk_rows(grads.k), p.dv = chunk_rows(grads.v);
+  p.dbeta = grads.beta.data_ptr();
+  p.dlog_gate = data_or_null(grads.log_gate), p.dstate = data_or_null(grads.state);
+  const bool chunks = in_chunks(call.method);
+  if (!grads.q.defined() && !chunks) p.q = {};
+  if (chunks) return backward_in_chunks(p, call, states, on.stream());
+  switch (call.method) {
+    case Method::kExact: {
+      const Tensor y = at::empty_like(error), dstates = at::empty_like(states);
+      return kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(),
+                                           on.stream());
+    }
+    case Method::kSmall: {
+      const bool two_walks = p.log_gate && p.type == kernels::Type::kBFloat16;
+      const Tensor workspace =
+          at::empty({two_walks ? p.B * p.H * p.T * p.N * (p.V + p.K) : 0}, error.options());
+      return kernels::cuda::small_backward(p, workspace.data_ptr<float>(), on.stream());
+    }
+    case Method::kSmallChunks:
+      return kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
+    default: return kernels::cuda::one_chunk_backward(p, narrow(states), on.stream());
   }
-  dbeta = dbeta.to(beta.scalar_type());
-  if (log_gate) dlog_gate = dlog_gate.to(log_gate->scalar_type());
-  return out;
+}
+
+void DeltaProductCuda::backward_in_chunks(kernels::DeltaProductBackward& p, const Call& call,
+                                          const Tensor& states, void* stream) {
+  const bool split = call.method == Method::kAccurate;
+  // P was kept where there is a q, even if o has no gradient.
+  Kept kept(p, states, true, split);
+  if (!p.dq.data) p.q.data = nullptr;
+  const Tensor between = kept.between(p);
+  const auto workspace = [&](int64_t size) { return at::empty({size}, call.in.k.options()); };
+  auto dstates = kernels::cuda::lend_rows(p, split);
+  const int64_t all = kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p);
+  const Tensor chunks = workspace(kernels::cuda::chunks_size(p, dstates)),
+               ends = workspace(kernels::cuda::ends_size(p, dstates)),
+               rest = workspace(split ? all : 0),
+               dv_rest = workspace(split ? Kept::errors_size(p) : 0);
+  dstates.chunks = narrow(chunks), dstates.ends = narrow(ends);
+  kept.work.dstates_rest = narrow(rest), kept.work.dv_rest = narrow(dv_rest);
+  p.states = kept.states;
+  kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, stream);
+  kernels::cuda::chunk_gradients(p, kept.work, dstates, stream);
 }
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(lrnn, CUDA, m) {
-  m.impl("delta_product_forward", forward);
-  m.impl("delta_product_backward", backward);
-}
+TORCH_LIBRARY_FRAGMENT(lrnn, m) { back_end<DeltaProductCuda>(m, c10::DispatchKey::CUDA); }
 
 }  // namespace lrnn::ops::cuda

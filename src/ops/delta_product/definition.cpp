@@ -1,5 +1,4 @@
-#include <cmath>
-
+#include "ops/by_sequence.h"
 #include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 
@@ -10,11 +9,11 @@ namespace {
 
 using torch::Tensor;
 
-DeltaProductResult dense(const DeltaProduct& in) {
+DeltaProductResult dense_delta_product(const DeltaProduct& in) {
   const int64_t B = in.k.size(0), T = in.k.size(1), N = in.k.size(2), H = in.k.size(3),
                 K = in.k.size(4), V = in.v.size(4);
   const auto wide = at::promoteTypes(in.k.scalar_type(), torch::kFloat32);
-  const double scale = in.scale.value_or(1 / std::sqrt(double(K)));
+  const double scale = scale_of(in.scale, in.k);
   Tensor S = in.state.defined() ? in.state.to(wide)
                                 : torch::zeros({B, H, K, V}, in.k.options().dtype(wide));
   std::vector<Tensor> o;
@@ -38,24 +37,7 @@ DeltaProductResult dense(const DeltaProduct& in) {
 }  // namespace
 
 DeltaProductResult delta_product_definition(const DeltaProduct& in) {
-  if (!in.cu_seqlens.defined()) return dense(in);
-  // Packed: the same thing, one sequence after the other.
-  std::vector<Tensor> o, state;
-  for (int64_t s = 0; s + 1 < in.cu_seqlens.size(0); ++s) {
-    const int64_t begin = in.cu_seqlens[s].item<int64_t>(),
-                  end = in.cu_seqlens[s + 1].item<int64_t>();
-    auto part = [&](const Tensor& x) { return x.defined() ? x.slice(1, begin, end) : x; };
-    const auto out = dense({.q = part(in.q),
-                            .k = part(in.k),
-                            .v = part(in.v),
-                            .beta = part(in.beta),
-                            .log_gate = part(in.log_gate),
-                            .state = in.state.defined() ? in.state.slice(0, s, s + 1) : in.state,
-                            .scale = in.scale,
-                            .cu_seqlens = {}});
-    o.push_back(out.o), state.push_back(out.state);
-  }
-  return {in.q.defined() ? torch::cat(o, 1) : Tensor(), torch::cat(state, 0)};
+  return by_sequence(in, dense_delta_product);
 }
 
 }  // namespace lrnn::ops

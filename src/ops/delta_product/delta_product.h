@@ -1,8 +1,8 @@
 #pragma once
-#include <torch/types.h>
-
 #include <optional>
 #include <string>
+
+#include "ops/field.h"
 
 // The delta product, the recurrence under DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with
 // the state S [K,V], for each token t:
@@ -15,6 +15,16 @@
 // beta = 2, which is what lets it count modulo two. Gradients flow to every input, the initial
 // state included, and back from the final state.
 namespace lrnn::ops {
+
+struct DeltaProductResult {
+  torch::Tensor o;      // [B,T,H,V]; undefined without q
+  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+
+  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
+    visit(out.o, result("o", "BTHV", Kind::kIo, "q"));
+    visit(out.state, result("state", "SHKV", Kind::kWide));
+  }
+};
 
 struct DeltaProduct {
   torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state
@@ -32,12 +42,24 @@ struct DeltaProduct {
   //   accurate  products of split operands: the state is good to about 1e-3 at beta = 2
   //   exact     the recurrence in float32
   // Empty: accurate. Other inputs are always exact.
-  std::string precision = {};
-};
+  std::string accuracy = {};
+  std::string precision = {};  // its name until 0.1; taken with a warning
 
-struct DeltaProductResult {
-  torch::Tensor o;      // [B,T,H,V]; undefined without q
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+  static constexpr const char* kName = "delta_product";
+  using Result = DeltaProductResult;
+  template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+    visit(in.q, for_output("o", "q", "BTHK"));
+    visit(in.k, main_input("k", "BTNHK"));
+    visit(in.v, needed("v", "BTNHV").unread());
+    visit(in.beta, needed("beta", "BTNH", Kind::kIoOrWide));
+    visit(in.log_gate, optional("log_gate", "BTH", Kind::kIoOrWide));
+    visit(in.state, optional("state", "SHKV", Kind::kWide));
+    visit(in.scale, "scale");
+    visit(in.cu_seqlens, sequence_bounds());
+    visit(in.accuracy, "accuracy");
+    visit(in.precision, "precision");
+  }
+  void check() const;
 };
 
 DeltaProductResult delta_product(const DeltaProduct& in);

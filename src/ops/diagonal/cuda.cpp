@@ -5,17 +5,8 @@
 #include "ops/cuda/stream.h"
 #include "ops/torch.h"
 
-// The CUDA kernels under gated linear attention and RWKV-7: tensors in, pointers out.
 namespace lrnn::ops::cuda {
 namespace {
-
-using torch::Tensor;
-
-void check_room(const Tensor& k, bool rank_one) {
-  check(k.size(3) <= kernels::cuda::kMostDiagonalKeys, "[", diagonal_name(rank_one),
-        "] the GPU kernels have room for ", kernels::cuda::kMostDiagonalKeys, " keys, got ",
-        k.size(3));
-}
 
 enum class DiagonalMethod : uint8_t { kWalk, kChunks, kRwkv7Chunks };
 
@@ -27,8 +18,8 @@ DiagonalMethod choose_diagonal(const kernels::DiagonalInputs& p) {
 }
 
 // What forward keeps for backward: states in the form of each kernel.
-Tensor room_for_states(const kernels::DiagonalInputs& p, DiagonalMethod method,
-                       const torch::TensorOptions& wide) {
+Tensor memory_for_states(const kernels::DiagonalInputs& p, const torch::TensorOptions& wide) {
+  const DiagonalMethod method = choose_diagonal(p);
   if (method == DiagonalMethod::kRwkv7Chunks)
     return at::empty({kernels::cuda::rwkv7_chunk_states(p) / 4}, wide);
   if (method == DiagonalMethod::kChunks)
@@ -36,106 +27,67 @@ Tensor room_for_states(const kernels::DiagonalInputs& p, DiagonalMethod method,
   return at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
 }
 
-Tensor room_for_rwkv7(const kernels::DiagonalInputs& p, bool backward,
-                      const torch::TensorOptions& like) {
-  return at::empty({kernels::cuda::rwkv7_chunk_work(p, backward)}, like.dtype(torch::kUInt8));
+Tensor rwkv7_workspace(const kernels::DiagonalInputs& p, bool backward, const Tensor& k) {
+  return at::empty({kernels::cuda::rwkv7_chunk_work(p, backward)},
+                   k.options().dtype(torch::kUInt8));
 }
 
 }  // namespace
 
-DiagonalForwardResult diagonal_forward_cuda(const MaybeTensor& q, const Tensor& k, const Tensor& v,
-                                            const Tensor& log_decay, const MaybeTensor& kk,
-                                            const MaybeTensor& rate, const MaybeTensor& state,
-                                            double scale, bool negative,
-                                            const MaybeTensor& cu_seqlens, bool save) {
-  const OnDevice on(k);
-  check_room(k, kk.has_value());
-  DiagonalTensors in{or_undefined(q),
-                     k,
-                     v,
-                     log_decay,
-                     or_undefined(kk),
-                     or_undefined(rate),
-                     or_undefined(state),
-                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
+std::vector<Tensor> DiagonalCuda::keep(const Diagonal& in) {
+  const OnDevice on(in.k);
+  kernels::DiagonalInputs p;
+  fill(p, in);
+  return {memory_for_states(p, options_of(in.k, Kind::kWide))};
+}
+
+void DiagonalCuda::forward(const Diagonal& in, const DiagonalResult& out,
+                           const std::vector<Tensor>& kept) {
+  const OnDevice on(in.k);
+  check(in.k.size(3) <= kernels::cuda::kMostDiagonalKeys, "[", in.op,
+        "] the GPU kernels have room for ", kernels::cuda::kMostDiagonalKeys, " keys, got ",
+        in.k.size(3));
   kernels::DiagonalForward p;
-  in.fill(p, scale, negative);
-  const auto wide = k.options().dtype(wide_type(k));
-  const DiagonalMethod method = choose_diagonal(p);
-  Tensor o = q ? at::empty({p.B, p.T, p.H, p.V}, k.options()) : ops::none(k),
-         final_state = at::empty({p.S, p.H, p.K, p.V}, wide), states = at::empty({0}, wide);
-  if (save) states = room_for_states(p, method, wide);
-  if (q) p.o = kernel_rows(o);
-  p.final_state = final_state.data_ptr();
-  if (states.numel() > 0) p.states = states.data_ptr();
-  if (method == DiagonalMethod::kRwkv7Chunks)
-    kernels::cuda::rwkv7_chunk_forward(p, room_for_rwkv7(p, false, k.options()).data_ptr(),
-                                       on.stream());
-  else if (method == DiagonalMethod::kChunks)
-    kernels::cuda::diagonal_chunk_forward(p, on.stream());
-  else
-    kernels::cuda::diagonal_forward(p, on.stream());
-  return {o, final_state, states};
+  fill(p, in);
+  if (out.o.defined()) p.o = kernel_rows(out.o);
+  p.final_state = out.state.data_ptr();
+  if (!kept.empty() && kept[0].numel() > 0) p.states = kept[0].data_ptr();
+  switch (choose_diagonal(p)) {
+    case DiagonalMethod::kRwkv7Chunks:
+      kernels::cuda::rwkv7_chunk_forward(p, rwkv7_workspace(p, false, in.k).data_ptr(),
+                                         on.stream());
+      break;
+    case DiagonalMethod::kChunks: kernels::cuda::diagonal_chunk_forward(p, on.stream()); break;
+    case DiagonalMethod::kWalk: kernels::cuda::diagonal_forward(p, on.stream()); break;
+  }
 }
 
-DiagonalBackwardResult diagonal_backward_cuda(
-    const MaybeTensor& d_o, const MaybeTensor& d_final_state, const MaybeTensor& q, const Tensor& k,
-    const Tensor& v, const Tensor& log_decay, const MaybeTensor& kk, const MaybeTensor& rate,
-    const MaybeTensor& state, const Tensor& states, double scale, bool negative,
-    const MaybeTensor& cu_seqlens) {
-  const OnDevice on(k);
-  check_room(k, kk.has_value());
-  const bool outputs = q.has_value() && d_o.has_value();
-  DiagonalTensors in{or_undefined(q),
-                     k,
-                     v,
-                     log_decay,
-                     or_undefined(kk),
-                     or_undefined(rate),
-                     or_undefined(state),
-                     checked_offsets(diagonal_name(kk.has_value()), cu_seqlens, k)};
+void DiagonalCuda::backward(const Diagonal& in, const DiagonalResult& d,
+                            const std::vector<Tensor>& kept, const Diagonal& grads) {
+  const OnDevice on(in.k);
+  const auto wide = options_of(in.k, Kind::kWide);
   kernels::DiagonalBackward p;
-  in.fill(p, scale, negative);
+  fill(p, in);
   const DiagonalMethod method = choose_diagonal(p);  // as forward did
-  if (!outputs && method == DiagonalMethod::kWalk) p.q = {};
-  const auto wide = k.options().dtype(wide_type(k));
-  const auto like = [&](bool wanted, const Tensor& x) {
-    return wanted ? at::empty(x.sizes(), x.options()) : ops::none(k);
-  };
-  Tensor dq = like(outputs, k), dk = like(true, k), dv = like(true, v),
-         dlog_decay = like(true, in.log_decay), dkk = like(kk.has_value(), k),
-         drate = like(kk.has_value(), k), dstate = like(state.has_value(), in.state), d_o_rows,
-         d_final;
-  if (outputs) {
-    d_o_rows = ops::with_rows(d_o->to(k.scalar_type()));
-    p.d_o = kernel_rows(d_o_rows), p.dq = kernel_rows(dq);
-  }
-  if (d_final_state) {
-    d_final = d_final_state->to(wide_type(k)).contiguous();
-    p.d_final_state = d_final.const_data_ptr();
-  }
-  p.states = states.const_data_ptr();
-  p.dk = kernel_rows(dk), p.dv = kernel_rows(dv), p.dlog_decay = kernel_rows(dlog_decay);
-  if (kk) p.dkk = kernel_rows(dkk), p.drate = kernel_rows(drate);
-  if (state) p.dstate = dstate.data_ptr();
+  if (!grads.q.defined() && method == DiagonalMethod::kWalk) p.q = {};
+  fill_gradients(p, d, grads);
+  p.states = kept[0].const_data_ptr();
   if (method == DiagonalMethod::kRwkv7Chunks) {
-    const Tensor work = room_for_rwkv7(p, true, k.options()),
-                 gradients = room_for_states(p, method, wide);
-    kernels::cuda::rwkv7_chunk_backward(p, work.data_ptr(), gradients.data_ptr(), on.stream());
-  } else {
-    const bool chunks = method == DiagonalMethod::kChunks;
-    const int64_t groups =
-        chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
-    const Tensor sums = at::empty({groups, kk ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
-    chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
-           : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
+    const Tensor workspace = rwkv7_workspace(p, true, in.k), dstates = memory_for_states(p, wide);
+    kernels::cuda::rwkv7_chunk_backward(p, workspace.data_ptr(), dstates.data_ptr(), on.stream());
+    return;
   }
-  return {dq, dk, dv, dlog_decay.to(log_decay.scalar_type()), dkk, drate, dstate};
+  const bool chunks = method == DiagonalMethod::kChunks;
+  const int64_t groups =
+      chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
+  const Tensor sums = at::empty({groups, in.kk.defined() ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
+  chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
+         : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
 }
 
-TORCH_LIBRARY_IMPL(lrnn, CUDA, m) {
-  m.impl("diagonal_forward", diagonal_forward_cuda);
-  m.impl("diagonal_backward", diagonal_backward_cuda);
+TORCH_LIBRARY_FRAGMENT(lrnn, m) {
+  back_end<DiagonalBackEnd<GatedLinearAttention, DiagonalCuda>>(m, c10::DispatchKey::CUDA);
+  back_end<DiagonalBackEnd<Rwkv7, DiagonalCuda>>(m, c10::DispatchKey::CUDA);
 }
 
 }  // namespace lrnn::ops::cuda

@@ -1,75 +1,89 @@
 #pragma once
-#include <tuple>
-
 #include "kernels/diagonal.h"
-#include "ops/inner.h"
+#include "ops/by_sequence.h"
+#include "ops/gated_linear_attention/gated_linear_attention.h"
+#include "ops/rwkv7/rwkv7.h"
 
-// What gated linear attention and RWKV-7 have in common, and what stands between them and their
-// back ends; kernels/diagonal.h has the recurrence, library.cpp the schemas of the inner ops.
+// What gated linear attention and RWKV-7 have in common, and what their kernels compute;
+// kernels/diagonal.h has the recurrence.
 namespace lrnn::ops {
 
 struct Diagonal {
-  torch::Tensor q, k, v, log_decay;  // q undefined: no outputs are wanted, only the state
-  torch::Tensor kk, rate;            // both undefined: no rank-one term
-  torch::Tensor state;
+  const char* op = "";
+  Tensor q, k, v, log_decay;  // q undefined: no outputs are wanted, only the state
+  Tensor kk, rate;            // both undefined: no rank-one term
+  Tensor state;
   double scale = 1;
   bool negative = false;
-  torch::Tensor cu_seqlens;
+  Tensor cu_seqlens;
 };
 
-struct DiagonalNames {
-  const char *op, *q, *log_decay;
+struct DiagonalResult {
+  Tensor o, state;
 };
 
-// One clear sentence, as lrnn::Error, for the first input that does not fit.
-void check_diagonal(const DiagonalNames& names, const Diagonal& in);
-
-// Checked inputs to (o, state); o is undefined without q.
-std::pair<torch::Tensor, torch::Tensor> diagonal(const char* op, const Diagonal& in);
-// The same below autograd, where results that nobody asked for are empty.
-std::pair<torch::Tensor, torch::Tensor> diagonal_below_autograd(const char* op, const Diagonal& in);
-
-inline const char* diagonal_name(bool rank_one) {
-  return rank_one ? "rwkv7" : "gated_linear_attention";
+inline Diagonal as_diagonal(const GatedLinearAttention& in) {
+  return {.op = in.kName,
+          .q = in.q,
+          .k = in.k,
+          .v = in.v,
+          .log_decay = in.log_gate,
+          .kk = {},
+          .rate = {},
+          .state = in.state,
+          .scale = scale_of(in.scale, in.k),
+          .negative = in.negative,
+          .cu_seqlens = in.cu_seqlens};
+}
+inline Diagonal as_diagonal(const Rwkv7& in) {
+  return {.op = in.kName,
+          .q = in.r,
+          .k = in.k,
+          .v = in.v,
+          .log_decay = in.log_w,
+          .kk = in.kk,
+          .rate = in.a,
+          .state = in.state,
+          .scale = in.scale,
+          .negative = false,
+          .cu_seqlens = in.cu_seqlens};
 }
 
-// Inputs in the form that the kernels of any device read, kept alive together; cu_seqlens as
-// checked_offsets() gives them.
-struct DiagonalTensors {
-  torch::Tensor q, k, v, log_decay, kk, rate, state, cu_seqlens;
+// Tensors in, pointers out.
+inline void fill(kernels::DiagonalInputs& p, const Diagonal& in) {
+  p.type = kernel_type(in.k);
+  p.B = p.S = in.k.size(0), p.T = in.k.size(1), p.H = in.k.size(2), p.K = in.k.size(3);
+  p.V = in.v.size(3);
+  p.scale = in.scale, p.negative = in.negative;
+  if (in.q.defined()) p.q = kernel_rows(in.q);
+  p.k = kernel_rows(in.k), p.v = kernel_rows(in.v), p.log_decay = kernel_rows(in.log_decay);
+  if (in.kk.defined()) p.kk = kernel_rows(in.kk), p.rate = kernel_rows(in.rate);
+  p.state = data_or_null(in.state);
+  if (in.cu_seqlens.defined())
+    p.S = in.cu_seqlens.size(0) - 1, p.cu_seqlens = in.cu_seqlens.const_data_ptr<int64_t>();
+}
 
-  void fill(kernels::DiagonalInputs& p, double scale, bool negative) {
-    log_decay = log_decay.to(wide_type(k));
-    for (torch::Tensor* x : {&q, &k, &v, &log_decay, &kk, &rate})
-      if (x->defined()) *x = with_rows(*x);
-    p.type = kernel_type(k);
-    p.B = k.size(0), p.T = k.size(1), p.H = k.size(2), p.K = k.size(3), p.V = v.size(3), p.S = p.B;
-    p.scale = scale, p.negative = negative;
-    if (q.defined()) p.q = kernel_rows(q);
-    p.k = kernel_rows(k), p.v = kernel_rows(v), p.log_decay = kernel_rows(log_decay);
-    if (kk.defined()) p.kk = kernel_rows(kk), p.rate = kernel_rows(rate);
-    if (state.defined()) {
-      state = state.contiguous();
-      p.state = state.const_data_ptr();
-    }
-    if (!cu_seqlens.defined()) return;
-    p.S = cu_seqlens.size(0) - 1, p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
+inline void fill_gradients(kernels::DiagonalBackward& p, const DiagonalResult& d,
+                           const Diagonal& grads) {
+  if (grads.q.defined()) p.d_o = kernel_rows(d.o), p.dq = kernel_rows(grads.q);
+  p.d_final_state = data_or_null(d.state);
+  p.dk = kernel_rows(grads.k), p.dv = kernel_rows(grads.v);
+  p.dlog_decay = kernel_rows(grads.log_decay);
+  if (grads.kk.defined()) p.dkk = kernel_rows(grads.kk), p.drate = kernel_rows(grads.rate);
+  p.dstate = data_or_null(grads.state);
+}
+
+// The back end of an op on the diagonal recurrence of a device: a struct with keep, forward and
+// backward of Diagonal.
+template <class In_, class Device> struct DiagonalBackEnd {
+  using In = In_;
+  static std::vector<Tensor> keep(const In& in) { return Device::keep(as_diagonal(in)); }
+  static void forward(const In& in, typename In::Result& out, std::vector<Tensor>& kept) {
+    Device::forward(as_diagonal(in), {out.o, out.state}, kept);
+  }
+  static void backward(const Backward<In>& b, In& grads) {
+    Device::backward(as_diagonal(b.in), {b.d.o, b.d.state}, b.kept, as_diagonal(grads));
   }
 };
-
-using DiagonalForwardResult = std::tuple<torch::Tensor, torch::Tensor, torch::Tensor>;
-using DiagonalForwardFunction =
-    DiagonalForwardResult(const MaybeTensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                          const torch::Tensor& log_decay, const MaybeTensor& kk,
-                          const MaybeTensor& rate, const MaybeTensor& state, double scale,
-                          bool negative, const MaybeTensor& cu_seqlens, bool save);
-using DiagonalBackwardResult =
-    std::tuple<torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor, torch::Tensor,
-               torch::Tensor, torch::Tensor>;
-using DiagonalBackwardFunction = DiagonalBackwardResult(
-    const MaybeTensor& d_o, const MaybeTensor& d_final_state, const MaybeTensor& q,
-    const torch::Tensor& k, const torch::Tensor& v, const torch::Tensor& log_decay,
-    const MaybeTensor& kk, const MaybeTensor& rate, const MaybeTensor& state,
-    const torch::Tensor& states, double scale, bool negative, const MaybeTensor& cu_seqlens);
 
 }  // namespace lrnn::ops

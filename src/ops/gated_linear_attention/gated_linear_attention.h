@@ -1,7 +1,7 @@
 #pragma once
-#include <torch/types.h>
-
 #include <optional>
+
+#include "ops/field.h"
 
 // Gated linear attention (GLA). Per head, with the state S [K,V], for each token t:
 //
@@ -13,6 +13,16 @@
 // final state.
 namespace lrnn::ops {
 
+struct GatedLinearAttentionResult {
+  torch::Tensor o;      // [B,T,H,V]; undefined without q
+  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+
+  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
+    visit(out.o, result("o", "BTHV", Kind::kIo, "q"));
+    visit(out.state, result("state", "SHKV", Kind::kWide));
+  }
+};
+
 struct GatedLinearAttention {
   torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state
   torch::Tensor k;              // [B,T,H,K]
@@ -23,11 +33,19 @@ struct GatedLinearAttention {
   bool negative = false;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
                              // then [S,H,K,V]. Undefined: B sequences of length T
-};
 
-struct GatedLinearAttentionResult {
-  torch::Tensor o;      // [B,T,H,V]; undefined without q
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+  static constexpr const char* kName = "gated_linear_attention";
+  using Result = GatedLinearAttentionResult;
+  template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+    visit(in.q, for_output("o", "q", "BTHK"));
+    visit(in.k, main_input("k", "BTHK"));
+    visit(in.v, needed("v", "BTHV"));
+    visit(in.log_gate, needed("log_gate", "BTHK", Kind::kIoOrWide));
+    visit(in.state, optional("state", "SHKV", Kind::kWide));
+    visit(in.scale, "scale");
+    visit(in.negative, "negative");
+    visit(in.cu_seqlens, sequence_bounds());
+  }
 };
 
 GatedLinearAttentionResult gated_linear_attention(const GatedLinearAttention& in);

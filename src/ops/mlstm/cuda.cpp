@@ -1,9 +1,8 @@
-#include "kernels/cuda/mlstm/mlstm.h"
-
 #include "ops/diagonal/cuda.h"
-#include "ops/mlstm/cuda_chunk.h"
+
+#include "kernels/cuda/mlstm/mlstm.h"
 #include "ops/cuda/stream.h"
-#include "ops/mlstm/inner.h"
+#include "ops/mlstm/fill.h"
 #include "ops/torch.h"
 
 // The mLSTM cell on CUDA tensors: in chunks where they fit, else a kernel for its gates, the
@@ -12,143 +11,171 @@
 namespace lrnn::ops::cuda {
 namespace {
 
-using torch::Tensor;
+bool in_chunks(const Mlstm& in) {
+  kernels::MlstmInputs p;
+  fill(p, in);
+  return kernels::cuda::mlstm_chunk_fits(p);
+}
 
-struct MlstmOnDevice {
-  Tensor q, k, v, i, f, state, m, cu_seqlens;  // all wide; v and state [..,V+1]
-  Tensor all_m, log_forget, log_input, final_m;
+// The second way. All wide; C and n are one state [..,V+1].
+struct MlstmByDiagonal {
+  Tensor q, k, v, state, all_m, log_forget, log_input, final_m;
   kernels::cuda::MlstmGates p;
   int64_t K, V;
-  double scale;
+  double scale, eps;
+  Tensor cu_seqlens;
 
-  MlstmOnDevice(const Tensor& q_, const Tensor& k_, const Tensor& v_, const Tensor& i_,
-                const Tensor& f_, const MaybeTensor& C_, const MaybeTensor& n_,
-                const MaybeTensor& m_, double scale_, const MaybeTensor& cu_seqlens_)
-      : cu_seqlens(checked_offsets("mlstm", cu_seqlens_, q_)), scale(scale_) {
-    const auto type = wide_type(q_);
-    q = q_.to(type), k = k_.to(type), i = i_.to(type).contiguous(), f = f_.to(type).contiguous();
-    v = at::cat(
-        {v_.to(type), at::ones({1}, i.options()).expand({q.size(0), q.size(1), q.size(2), 1})}, -1);
-    if (C_) {
-      state = at::cat({C_->to(type), n_->to(type).unsqueeze(-1)}, -1);
-      m = m_->to(type).contiguous();
-      p.first = m.const_data_ptr();
-    }
-    p.type = kernel_type(i);
-    p.B = p.S = q.size(0), p.T = q.size(1), p.H = q.size(2), K = q.size(3), V = v_.size(3);
-    p.i = i.const_data_ptr(), p.f = f.const_data_ptr();
+  MlstmByDiagonal(const Mlstm& in, const OnDevice& on)
+      : K(in.q.size(3)),
+        V(in.v.size(3)),
+        scale(scale_of(in.scale, in.k)),
+        eps(in.eps),
+        cu_seqlens(in.cu_seqlens) {
+    const auto type = wide_type(in.q);
+    q = in.q.to(type), k = in.k.to(type);
+    p.type = kernel_type(in.i);
+    p.B = p.S = q.size(0), p.T = q.size(1), p.H = q.size(2);
+    v = at::cat({in.v.to(type), at::ones({1}, in.i.options()).expand({p.B, p.T, p.H, 1})}, -1);
+    if (in.state.C.defined()) state = at::cat({in.state.C, in.state.n.unsqueeze(-1)}, -1);
+    p.first = data_or_null(in.state.m);
+    p.i = in.i.const_data_ptr(), p.f = in.f.const_data_ptr();
     if (cu_seqlens.defined())
       p.S = cu_seqlens.size(0) - 1, p.cu_seqlens = cu_seqlens.const_data_ptr<int64_t>();
-  }
-
-  void gates(const OnDevice& on) {
-    all_m = at::empty_like(i), log_forget = at::empty_like(i), log_input = at::empty_like(i);
-    final_m = at::empty({p.S, p.H}, i.options());
+    all_m = at::empty_like(in.i), log_forget = at::empty_like(in.i);
+    log_input = at::empty_like(in.i), final_m = at::empty({p.S, p.H}, in.i.options());
     kernels::cuda::mlstm_gates(p, all_m.data_ptr(), log_forget.data_ptr(), log_input.data_ptr(),
                                final_m.data_ptr(), on.stream());
   }
   Tensor factor() const { return (log_input.exp() * scale).unsqueeze(-1); }  // of the keys
-  Tensor log_decay() const { return log_forget.unsqueeze(-1).expand({p.B, p.T, p.H, K}); }
-  MaybeTensor offsets() const { return maybe(cu_seqlens); }
+  Diagonal diagonal() const {
+    return {.op = "mlstm",
+            .q = q,
+            .k = k * factor(),
+            .v = v,
+            .log_decay = log_forget.unsqueeze(-1).expand({p.B, p.T, p.H, K}).contiguous(),
+            .kk = {},
+            .rate = {},
+            .state = state,
+            .scale = 1,
+            .negative = false,
+            .cu_seqlens = cu_seqlens};
+  }
+  // What h is divided by [B,T,H], from n . q.
+  Tensor size(const Tensor& along) const {
+    return at::maximum(along.abs(), all_m.neg().exp()).add_(eps);
+  }
 };
 
-// What h is divided by [B,T,H], from n . q.
-Tensor mlstm_size(const Tensor& along, const Tensor& m, double eps) {
-  return at::maximum(along.abs(), m.neg().exp()).add_(eps);
-}
-
-MlstmForwardResult mlstm_forward_cuda(const Tensor& q, const Tensor& k, const Tensor& v,
-                                      const Tensor& i, const Tensor& f, const MaybeTensor& C,
-                                      const MaybeTensor& n, const MaybeTensor& m, double scale,
-                                      double eps, const MaybeTensor& cu_seqlens, bool save) {
-  if (mlstm_in_chunks(q, v))
-    return mlstm_chunk_forward(q, k, v, i, f, C, n, m, scale, eps, cu_seqlens, save);
-  const OnDevice on(q);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  MlstmOnDevice in(q, k, v, i, f, C, n, m, scale, cu_seqlens);
-  in.gates(on);
-  auto [read, final_state, states] =
-      diagonal_forward_cuda(in.q, in.k * in.factor(), in.v, in.log_decay(), {}, {}, maybe(in.state),
-                            1, false, in.offsets(), save);
-  const Tensor size = mlstm_size(read.select(-1, in.V), in.all_m, eps);
-  const Tensor h = (read.narrow(-1, 0, in.V) / size.unsqueeze(-1)).to(q.scalar_type());
-  // In one piece, as backward gets it.
-  const Tensor kept = save ? at::cat({states.flatten(), read.flatten()}) : states;
-  return {h, final_state.narrow(-1, 0, in.V).contiguous(),
-          final_state.select(-1, in.V).contiguous(), in.final_m, kept};
-}
-
-MlstmBackwardResult mlstm_backward_cuda(const MaybeTensor& dh_, const MaybeTensor& dfinal_C,
-                                        const MaybeTensor& dfinal_n, const MaybeTensor& dfinal_m_,
-                                        const Tensor& final_C, const Tensor& final_n,
-                                        const Tensor& q, const Tensor& k, const Tensor& v,
-                                        const Tensor& i, const Tensor& f, const MaybeTensor& C,
-                                        const MaybeTensor& n, const MaybeTensor& m,
-                                        const Tensor& kept, double scale, double eps,
-                                        const MaybeTensor& cu_seqlens) {
-  if (mlstm_in_chunks(q, v))
-    return mlstm_chunk_backward(dh_, dfinal_C, dfinal_n, dfinal_m_, final_C, final_n, q, k, v, i, f,
-                                C, n, m, kept, scale, eps, cu_seqlens);
-  const OnDevice on(q);
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  MlstmOnDevice in(q, k, v, i, f, C, n, m, scale, cu_seqlens);
-  in.gates(on);
-  const int64_t V = in.V;
+void forward_by_diagonal(const Mlstm& in, MlstmResult& out, std::vector<Tensor>& kept,
+                         const OnDevice& on) {
+  const MlstmByDiagonal by(in, on);
+  const auto& p = by.p;
+  const Diagonal diagonal = by.diagonal();
   const auto wide = in.i.options();
-  const auto type = in.i.scalar_type();
-  const int64_t read_size = in.p.B * in.p.T * in.p.H * (V + 1);
-  const Tensor states = kept.narrow(0, 0, kept.size(0) - read_size),
-               read = kept.narrow(0, kept.size(0) - read_size, read_size)
-                          .view({in.p.B, in.p.T, in.p.H, V + 1});
-  // h = read / size, size = max(|n . q|, exp(-m)) + eps.
-  Tensor dread, dm = at::zeros_like(in.i);
-  if (dh_) {
-    const Tensor dh = dh_->to(type), along = read.select(-1, V),
-                 size = mlstm_size(along, in.all_m, eps), inverse = size.reciprocal().unsqueeze(-1);
-    const Tensor shrink = (dh * read.narrow(-1, 0, V) * inverse).sum(-1);  // -dsize size
-    const Tensor by_along = along.abs() >= in.all_m.neg().exp();
-    const Tensor dalong =
-        at::where(by_along, shrink.neg() * along.sign() * inverse.squeeze(-1), at::zeros({}, wide));
-    // exp(-m) / size, without an infinity where m is far below zero.
-    dm = at::where(by_along, at::zeros({}, wide), shrink / (in.all_m.exp() * eps + 1));
-    dread = at::cat({dh * inverse, dalong.unsqueeze(-1)}, -1);
-  }
-  MaybeTensor dfinal;
-  if (dfinal_C || dfinal_n) {
-    const std::vector<int64_t> sizes = {in.p.S, in.p.H, in.K};
-    dfinal = at::cat({dfinal_C ? dfinal_C->to(type) : at::zeros({in.p.S, in.p.H, in.K, V}, wide),
-                      (dfinal_n ? dfinal_n->to(type) : at::zeros(sizes, wide)).unsqueeze(-1)},
-                     -1);
-  }
-  const Tensor factor = in.factor();
-  auto [dq, dkeys, dv, dlog_decay, dkk, drate, dstate] =
-      diagonal_backward_cuda(maybe(dread), dfinal, in.q, in.k * factor, in.v, in.log_decay(), {},
-                             {}, maybe(in.state), states, 1, false, in.offsets());
-  if (!dh_) dq = at::zeros(q.sizes(), q.options());
-  const Tensor dlog_forget = dlog_decay.sum(-1), dlog_input = (dkeys * in.k * factor).sum(-1);
-  Tensor dfinal_m, di = at::empty_like(in.i), df = at::empty_like(in.f),
-                   dfirst = C ? at::empty({in.p.S, in.p.H}, wide) : at::empty({0}, wide);
-  if (dfinal_m_) dfinal_m = dfinal_m_->to(type).contiguous();
-  kernels::cuda::mlstm_gate_gradients(
-      in.p, in.all_m.const_data_ptr(), dm.const_data_ptr(), dlog_forget.const_data_ptr(),
-      dlog_input.const_data_ptr(), dfinal_m.defined() ? dfinal_m.const_data_ptr() : nullptr,
-      di.data_ptr(), df.data_ptr(), C ? dfirst.data_ptr() : nullptr, on.stream());
-  const auto empty = [&] { return at::empty({0}, wide); };
-  return {dq.to(q.scalar_type()),
-          (dkeys * factor).to(k.scalar_type()),
-          dv.narrow(-1, 0, V).to(v.scalar_type()).contiguous(),
-          di.to(i.scalar_type()),
-          df.to(f.scalar_type()),
-          C ? dstate.narrow(-1, 0, V).contiguous() : empty(),
-          C ? dstate.select(-1, V).contiguous() : empty(),
-          dfirst};
+  const DiagonalResult read{at::empty({p.B, p.T, p.H, by.V + 1}, wide),
+                            at::empty({p.S, p.H, by.K, by.V + 1}, wide)};
+  if (!kept.empty()) kept = DiagonalCuda::keep(diagonal);
+  DiagonalCuda::forward(diagonal, read, kept);
+  if (!kept.empty()) kept.push_back(read.o);
+  out.h = (read.o.narrow(-1, 0, by.V) / by.size(read.o.select(-1, by.V)).unsqueeze(-1))
+              .to(in.q.scalar_type());
+  out.state.C = read.state.narrow(-1, 0, by.V).contiguous();
+  out.state.n = read.state.select(-1, by.V).contiguous();
+  out.state.m = by.final_m;
 }
+
+// The gradients of what was read and of m, from that of h = read / size,
+// size = max(|n . q|, exp(-m)) + eps.
+std::pair<Tensor, Tensor> through_size(const MlstmByDiagonal& by, const Tensor& dh,
+                                       const Tensor& read) {
+  if (!dh.defined()) return {Tensor(), at::zeros_like(by.all_m)};
+  const auto wide = by.all_m.options();
+  const Tensor d = dh.to(by.all_m.scalar_type()), along = read.select(-1, by.V),
+               inverse = by.size(along).reciprocal().unsqueeze(-1);
+  const Tensor shrink = (d * read.narrow(-1, 0, by.V) * inverse).sum(-1);  // -dsize size
+  const Tensor by_along = along.abs() >= by.all_m.neg().exp();
+  const Tensor dalong =
+      at::where(by_along, shrink.neg() * along.sign() * inverse.squeeze(-1), at::zeros({}, wide));
+  // exp(-m) / size, without an infinity where m is far below zero.
+  const Tensor dm =
+      at::where(by_along, at::zeros({}, wide), shrink / (by.all_m.exp() * by.eps + 1));
+  return {at::cat({d * inverse, dalong.unsqueeze(-1)}, -1), dm};
+}
+
+void backward_by_diagonal(const Backward<Mlstm>& b, Mlstm& grads, const OnDevice& on) {
+  const MlstmByDiagonal by(b.in, on);
+  const auto& p = by.p;
+  const int64_t V = by.V;
+  const auto wide = b.in.i.options();
+  const auto [dread, dm] = through_size(by, b.d.h, b.kept[1]);
+  DiagonalResult d{dread, {}};
+  if (b.d.state.C.defined() || b.d.state.n.defined()) {
+    const auto or_zeros = [&](const Tensor& x, at::IntArrayRef sizes) {
+      return x.defined() ? x : at::zeros(sizes, wide);
+    };
+    d.state = at::cat({or_zeros(b.d.state.C, {p.S, p.H, by.K, V}),
+                       or_zeros(b.d.state.n, {p.S, p.H, by.K}).unsqueeze(-1)},
+                      -1);
+  }
+  const Diagonal in = by.diagonal();
+  const auto like = [](const Tensor& x) {
+    return x.defined() ? at::empty(x.sizes(), x.options()) : Tensor();
+  };
+  const Diagonal to{.op = in.op,
+                    .q = dread.defined() ? like(in.q) : Tensor(),
+                    .k = like(in.k),
+                    .v = like(in.v),
+                    .log_decay = like(in.log_decay),
+                    .kk = {},
+                    .rate = {},
+                    .state = like(in.state),
+                    .cu_seqlens = {}};
+  DiagonalCuda::backward(in, d, b.kept, to);
+  const Tensor factor = by.factor(), dlog_forget = to.log_decay.sum(-1),
+               dlog_input = (to.k * by.k * factor).sum(-1);
+  kernels::cuda::mlstm_gate_gradients(p, by.all_m.const_data_ptr(), dm.const_data_ptr(),
+                                      dlog_forget.const_data_ptr(), dlog_input.const_data_ptr(),
+                                      data_or_null(b.d.state.m), grads.i.data_ptr(),
+                                      grads.f.data_ptr(), data_or_null(grads.state.m), on.stream());
+  const auto type = b.in.q.scalar_type();
+  grads.q = to.q.defined() ? to.q.to(type) : at::zeros_like(b.in.q);
+  grads.k = (to.k * factor).to(type), grads.v = to.v.narrow(-1, 0, V).to(type).contiguous();
+  if (!to.state.defined()) return;
+  grads.state.C = to.state.narrow(-1, 0, V).contiguous();
+  grads.state.n = to.state.select(-1, V).contiguous();
+}
+
+struct MlstmCuda {
+  using In = Mlstm;
+
+  static std::vector<Tensor> keep(const In& in) {
+    const OnDevice on(in.q);
+    if (!in_chunks(in)) return {Tensor()};  // forward makes its own
+    kernels::MlstmInputs p;
+    fill(p, in);
+    return {at::empty({kernels::cuda::mlstm_chunk_kept(p)}, in.i.options())};
+  }
+  static void forward(const In& in, MlstmResult& out, std::vector<Tensor>& kept) {
+    const OnDevice on(in.q);
+    if (!in_chunks(in)) return forward_by_diagonal(in, out, kept, on);
+    kernels::MlstmForward p;
+    fill(p, in);
+    fill_results(p, out);
+    if (!kept.empty() && kept[0].numel() > 0) p.states = kept[0].data_ptr();
+    kernels::cuda::mlstm_chunk_forward(p, on.stream());
+  }
+  static void backward(const Backward<In>& b, In& grads) {
+    const OnDevice on(b.in.q);
+    if (!in_chunks(b.in)) return backward_by_diagonal(b, grads, on);
+    kernels::MlstmBackward p;
+    fill(p, b.in);
+    fill_gradients(p, b, grads);
+    kernels::cuda::mlstm_chunk_backward(p, on.stream());
+  }
+};
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(lrnn, CUDA, m) {
-  m.impl("mlstm_forward", mlstm_forward_cuda);
-  m.impl("mlstm_backward", mlstm_backward_cuda);
-}
+TORCH_LIBRARY_FRAGMENT(lrnn, m) { back_end<MlstmCuda>(m, c10::DispatchKey::CUDA); }
 
 }  // namespace lrnn::ops::cuda

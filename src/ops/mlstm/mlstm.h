@@ -1,7 +1,7 @@
 #pragma once
-#include <torch/types.h>
-
 #include <optional>
+
+#include "ops/field.h"
 
 // The mLSTM cell of xLSTM: a matrix memory C with a normaliser n, an exponential input gate and a
 // sigmoid forget gate. Per head, with k' = scale k, for each token:
@@ -19,6 +19,18 @@ struct MlstmState {
   torch::Tensor C, n, m;  // [B,H,K,V] [B,H,K] [B,H]; all undefined: the beginning of time
 };
 
+struct MlstmResult {
+  torch::Tensor h;   // [B,T,H,V]
+  MlstmState state;  // float32 for bfloat16 inputs
+
+  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
+    visit(out.h, result("h", "BTHV"));
+    visit(out.state.C, saved_result("C", "SHKV", Kind::kWide));
+    visit(out.state.n, saved_result("n", "SHK", Kind::kWide));
+    visit(out.state.m, result("m", "SH", Kind::kWide));
+  }
+};
+
 struct Mlstm {
   torch::Tensor q, k;  // [B,T,H,K]
   torch::Tensor v;     // [B,T,H,V]
@@ -27,11 +39,23 @@ struct Mlstm {
   std::optional<double> scale;  // K^-1/2 by default
   double eps = 1e-6;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences; the state has S rows
-};
 
-struct MlstmResult {
-  torch::Tensor h;   // [B,T,H,V]
-  MlstmState state;  // float32 for bfloat16 inputs
+  static constexpr const char* kName = "mlstm";
+  using Result = MlstmResult;
+  template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+    visit(in.q, main_input("q", "BTHK"));
+    visit(in.k, needed("k", "BTHK"));
+    visit(in.v, needed("v", "BTHV"));
+    visit(in.i, needed("i", "BTH", Kind::kIoOrWide));
+    visit(in.f, needed("f", "BTH", Kind::kIoOrWide));
+    visit(in.state.C, optional("C", "SHKV", Kind::kWide));
+    visit(in.state.n, optional("n", "SHK", Kind::kWide));
+    visit(in.state.m, optional("m", "SH", Kind::kWide));
+    visit(in.scale, "scale");
+    visit(in.eps, "eps");
+    visit(in.cu_seqlens, sequence_bounds());
+  }
+  void check() const;
 };
 
 // Chunk by chunk, with matrix products.

@@ -1,5 +1,5 @@
 #pragma once
-#include <torch/types.h>
+#include "ops/field.h"
 
 // The recurrence of RWKV-7. Per head, with the state S [K,V], for each token t:
 //
@@ -13,6 +13,16 @@
 // back from the final state.
 namespace lrnn::ops {
 
+struct Rwkv7Result {
+  torch::Tensor o;      // [B,T,H,V]; undefined without r
+  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+
+  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
+    visit(out.o, result("o", "BTHV", Kind::kIo, "r"));
+    visit(out.state, result("state", "SHKV", Kind::kWide));
+  }
+};
+
 struct Rwkv7 {
   torch::Tensor r;      // [B,T,H,K]; undefined: no outputs are wanted, only the state
   torch::Tensor log_w;  // [B,T,H,K]
@@ -23,11 +33,20 @@ struct Rwkv7 {
   double scale = 1;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
                              // then [S,H,K,V]. Undefined: B sequences of length T
-};
 
-struct Rwkv7Result {
-  torch::Tensor o;      // [B,T,H,V]; undefined without r
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
+  static constexpr const char* kName = "rwkv7";
+  using Result = Rwkv7Result;
+  template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+    visit(in.r, for_output("o", "r", "BTHK"));
+    visit(in.log_w, needed("log_w", "BTHK", Kind::kIoOrWide));
+    visit(in.k, main_input("k", "BTHK"));
+    visit(in.v, needed("v", "BTHV"));
+    visit(in.kk, needed("kk", "BTHK"));
+    visit(in.a, needed("a", "BTHK"));
+    visit(in.state, optional("state", "SHKV", Kind::kWide));
+    visit(in.scale, "scale");
+    visit(in.cu_seqlens, sequence_bounds());
+  }
 };
 
 Rwkv7Result rwkv7(const Rwkv7& in);

@@ -1,3 +1,4 @@
+#include "ops/by_sequence.h"
 #include "ops/selective_scan/selective_scan.h"
 #include "ops/torch.h"
 
@@ -5,8 +6,6 @@
 // is tested against this one; nothing here is ever optimised.
 namespace lrnn::ops {
 namespace {
-
-using torch::Tensor;
 
 SelectiveScanResult scan_dense(const SelectiveScan& in) {
   const int64_t batch = in.u.size(0), T = in.u.size(1), D = in.u.size(2), N = in.A.size(1);
@@ -37,21 +36,7 @@ SelectiveScanResult scan_dense(const SelectiveScan& in) {
 }  // namespace
 
 SelectiveScanResult selective_scan_definition(const SelectiveScan& in) {
-  if (!in.cu_seqlens.defined()) return scan_dense(in);
-  // Packed: the same thing, one sequence after the other.
-  std::vector<Tensor> y, state;
-  for (int64_t s = 0; s + 1 < in.cu_seqlens.size(0); ++s) {
-    const int64_t begin = in.cu_seqlens[s].item<int64_t>(),
-                  end = in.cu_seqlens[s + 1].item<int64_t>();
-    SelectiveScan part = in;
-    for (Tensor* x : {&part.u, &part.delta, &part.B, &part.C, &part.z})
-      if (x->defined()) *x = x->slice(1, begin, end);
-    if (in.state.defined()) part.state = in.state.slice(0, s, s + 1);
-    part.cu_seqlens = Tensor();
-    const auto out = scan_dense(part);
-    y.push_back(out.y), state.push_back(out.state);
-  }
-  return {in.C.defined() ? torch::cat(y, 1) : Tensor(), torch::cat(state, 0)};
+  return by_sequence(in, scan_dense);
 }
 
 }  // namespace lrnn::ops

@@ -1,5 +1,5 @@
 #pragma once
-#include <torch/types.h>
+#include "ops/field.h"
 
 // The selective scan, the recurrence under Mamba. Per channel d, with the state h [N]:
 //
@@ -11,6 +11,16 @@
 // lets it count modulo two. Gradients flow to every input, the initial state included, and back
 // from the final state.
 namespace lrnn::ops {
+
+struct SelectiveScanResult {
+  torch::Tensor y;      // [B,T,D]; undefined without C
+  torch::Tensor state;  // [B,D,N] (or [S,D,N]); float32 for bfloat16 inputs
+
+  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
+    visit(out.y, result("y", "BTD", Kind::kIo, "C"));
+    visit(out.state, result("state", "SDN", Kind::kWide));
+  }
+};
 
 struct SelectiveScan {
   torch::Tensor u, delta;    // [B,T,D]
@@ -24,11 +34,24 @@ struct SelectiveScan {
   bool softplus = true, negative = false;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
                              // then [S,D,N]. Undefined: B sequences of length T
-};
 
-struct SelectiveScanResult {
-  torch::Tensor y;      // [B,T,D]; undefined without C
-  torch::Tensor state;  // [B,D,N] (or [S,D,N]); float32 for bfloat16 inputs
+  static constexpr const char* kName = "selective_scan";
+  using Result = SelectiveScanResult;
+  template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+    visit(in.u, main_input("u", "BTD"));
+    visit(in.delta, needed("delta", "BTD"));
+    visit(in.A, needed("A", "DN", Kind::kWide));
+    visit(in.B, needed("B", "BTN"));
+    visit(in.C, for_output("y", "C", "BTN"));
+    visit(in.D, optional("D", "D", Kind::kWide, "y"));
+    visit(in.z, optional("z", "BTD", Kind::kIo, "y"));
+    visit(in.delta_bias, optional("delta_bias", "D", Kind::kWide));
+    visit(in.state, optional("state", "SDN", Kind::kWide));
+    visit(in.softplus, "softplus");
+    visit(in.negative, "negative");
+    visit(in.cu_seqlens, sequence_bounds());
+  }
+  void check() const;
 };
 
 SelectiveScanResult selective_scan(const SelectiveScan& in);

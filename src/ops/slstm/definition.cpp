@@ -1,3 +1,4 @@
+#include "ops/by_sequence.h"
 #include "ops/slstm/slstm.h"
 #include "ops/torch.h"
 
@@ -5,8 +6,6 @@
 // is tested against this one; nothing here is ever optimised.
 namespace lrnn::ops {
 namespace {
-
-using torch::Tensor;
 
 SlstmResult dense_slstm(const Slstm& in) {
   const int64_t B = in.wx.size(0), T = in.wx.size(1), H = in.wx.size(2), D = in.wx.size(4);
@@ -37,18 +36,6 @@ SlstmResult dense_slstm(const Slstm& in) {
 
 }  // namespace
 
-SlstmResult slstm_definition(const Slstm& in) {
-  if (!in.cu_seqlens.defined()) return dense_slstm(in);
-  // Packed: the same thing, one sequence after the other.
-  std::vector<Tensor> h, state;
-  for (int64_t s = 0; s + 1 < in.cu_seqlens.size(0); ++s) {
-    Slstm one = in;
-    one.wx = in.wx.slice(1, in.cu_seqlens[s].item<int64_t>(), in.cu_seqlens[s + 1].item<int64_t>());
-    if (in.state.defined()) one.state = in.state.slice(0, s, s + 1);
-    const auto out = dense_slstm(one);
-    h.push_back(out.h), state.push_back(out.state);
-  }
-  return {torch::cat(h, 1), torch::cat(state, 0)};
-}
+SlstmResult slstm_definition(const Slstm& in) { return by_sequence(in, dense_slstm); }
 
 }  // namespace lrnn::ops

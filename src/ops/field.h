@@ -1,0 +1,86 @@
+#pragma once
+#include <torch/types.h>
+
+#include <cstdint>
+
+// How an op's struct lists its tensors: once, in a function `fields`, as configs list their keys.
+// Everything else follows from the list (ops/declare.h).
+//
+//   struct Decay {
+//     static constexpr const char* kName = "decay";
+//     using Result = DecayResult;
+//     torch::Tensor x, state;
+//     double rate = 0.5;
+//     template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
+//       visit(in.x, main_input("x", "BTD"));
+//       visit(in.state, optional("state", "SD", Kind::kWide));
+//       visit(in.rate, "rate");
+//     }
+//   };
+namespace lrnn::ops {
+
+// How the type of a tensor follows from that of the main input.
+enum class Kind : uint8_t {
+  kIo,        // the same: float32, float64 or bfloat16
+  kWide,      // float32, or float64 beside float64: states
+  kIoOrWide,  // either: gates, step sizes, parameters
+  kIndex,     // int64
+};
+
+enum class Need : uint8_t {
+  kMain,  // needed, and the others follow its type
+  kNeeded,
+  kForOutputs,  // in C++ it may be left out: then only the state is wanted
+  kOptional,
+};
+
+struct Field {
+  const char* name;
+  // A letter per dimension; the same letter is the same size everywhere. S: sequences, B of them or
+  // what cu_seqlens says. *: any dimensions. A digit is that size.
+  const char* shape;
+  Kind kind = Kind::kIo;
+  Need need = Need::kNeeded;
+  // Of an input: the only output it matters to. Of a result: the input without which nobody asks
+  // for it.
+  const char* beside = nullptr;
+  bool saved = false;   // of a result: backward reads it
+  bool unused = false;  // of an input: backward needs its size alone
+
+  constexpr Field unread() const {
+    Field out = *this;
+    out.unused = true;
+    return out;
+  }
+};
+
+constexpr Field main_input(const char* name, const char* shape) {
+  return {name, shape, Kind::kIo, Need::kMain};
+}
+constexpr Field needed(const char* name, const char* shape, Kind kind = Kind::kIo) {
+  return {name, shape, kind, Need::kNeeded};
+}
+constexpr Field for_output(const char* output, const char* name, const char* shape) {
+  return {name, shape, Kind::kIo, Need::kForOutputs, output};
+}
+constexpr Field optional(const char* name, const char* shape, Kind kind = Kind::kIo,
+                         const char* output = nullptr) {
+  return {name, shape, kind, Need::kOptional, output};
+}
+// int64 [S+1]: B is 1 and T holds S sequences end to end.
+constexpr Field sequence_bounds() { return {"cu_seqlens", "", Kind::kIndex, Need::kOptional}; }
+constexpr Field result(const char* name, const char* shape, Kind kind = Kind::kIo,
+                       const char* input = nullptr) {
+  return {name, shape, kind, Need::kNeeded, input};
+}
+constexpr Field saved_result(const char* name, const char* shape, Kind kind = Kind::kIo) {
+  return {name, shape, kind, Need::kNeeded, nullptr, true};
+}
+
+// A field of a certain struct.
+struct Slot {
+  Field field;
+  const torch::Tensor* x;
+};
+
+}  // namespace lrnn::ops
