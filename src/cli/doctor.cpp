@@ -86,8 +86,10 @@ std::vector<std::string> problems(const Json& f, const std::vector<OpCheck>& che
     out.push_back(fmt::format("built against LibTorch {}, but {} is loaded", built, found));
   for (const auto& c : checks)
     if (!c.ok())
-      out.push_back(fmt::format("{} {} in {} is off by {:.1e} (at most {:.0e} is rounding)", c.op,
-                                c.what, c.dtype, c.error, c.limit));
+      out.push_back(
+          fmt::format("{} in {} on {} is off by {:.1e}, its gradients by {:.1e} (at most "
+                      "{:.0e} is rounding)",
+                      c.op, c.dtype, c.device, c.results, c.gradients, c.limit));
   return out;
 }
 
@@ -107,24 +109,29 @@ void print(const Json& f, const std::vector<OpCheck>& checks) {
   line("memory", fmt::format("{:.1f} GB, {:.1f} GB of it free", f["memory_gb"].get<double>(),
                              f["memory_free_gb"].get<double>()));
   line("CUDA", f["cuda"] ? "yes" : "no: " + f["cuda_why_not"].get<std::string>());
-  figures::Table table({"op against its definition", "", "dtype", "error", "limit", ""});
+  figures::Table table(
+      {"op against its definition", "on", "dtype", "results", "gradients", "limit", ""});
   for (const auto& c : checks)
-    table.row({c.op, c.what, c.dtype, fmt::format("{:.1e}", c.error),
-               fmt::format("{:.0e}", c.limit), c.ok() ? "ok" : "WRONG"});
+    table.row({c.op, c.device, c.dtype, fmt::format("{:.1e}", c.results),
+               fmt::format("{:.1e}", c.gradients), fmt::format("{:.0e}", c.limit),
+               c.ok() ? "ok" : "WRONG"});
   std::cout << "\n" << table.text() << "\n";
 }
 
 int examine(bool json) {
   const auto f = facts();
-  const auto checks = check_ops();
+  std::vector<std::string> devices = {"cpu"};
+  if (f["cuda"]) devices.emplace_back("cuda");
+  const auto checks = check_ops(devices);
   const auto wrong = problems(f, checks);
   if (json) {
     Json out = f, ops = Json::array();
     for (const auto& c : checks)
       ops.push_back({{"op", c.op},
-                     {"what", c.what},
+                     {"device", c.device},
                      {"dtype", c.dtype},
-                     {"error", c.error},
+                     {"results", c.results},
+                     {"gradients", c.gradients},
                      {"limit", c.limit},
                      {"ok", c.ok()}});
     out["ops"] = ops, out["problems"] = wrong, out["ok"] = wrong.empty();
@@ -134,6 +141,7 @@ int examine(bool json) {
     std::cout << (wrong.empty() ? "all is well\n" : "");
   }
   for (const auto& sentence : wrong) say("lrnn: " + sentence);
+  if (!wrong.empty()) say("      please send us what `lrnn doctor --json` prints");
   return wrong.empty() ? kDone : kError;
 }
 

@@ -41,8 +41,9 @@ TEST(Commands, AllHaveOneNameAndAboutText) {
 }
 
 TEST(SelfTest, CountsNanAsWrong) {
-  EXPECT_FALSE((OpCheck{"op", "forward", "float32", std::nan(""), 1e-5}).ok());
-  EXPECT_TRUE((OpCheck{"op", "forward", "float32", 1e-6, 1e-5}).ok());
+  EXPECT_FALSE((OpCheck{"op", "cpu", "float32", std::nan(""), 0, 1e-5}).ok());
+  EXPECT_FALSE((OpCheck{"op", "cpu", "float32", 0, std::nan(""), 1e-5}).ok());
+  EXPECT_TRUE((OpCheck{"op", "cpu", "float32", 1e-6, 1e-6, 1e-5}).ok());
 }
 
 }  // namespace

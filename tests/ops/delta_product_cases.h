@@ -1,47 +1,14 @@
 #pragma once
 #include <vector>
 
-#include "ops/delta_product/delta_product.h"
+#include "ops/delta_product/case.h"
 #include "ops/torch.h"
 
 // Random problems for the delta product, shared by its tests.
 namespace lrnn {
 
-struct Case {
-  int64_t B = 2, T = 5, N = 1, H = 2, K = 3, V = 3;
-  bool gate = false, state = true, q = true;
-  torch::Dtype dtype = torch::kFloat64;
-  std::vector<int64_t> lengths = {};  // packed sequences, B = 1 and T their sum
-  double cancels = 1;  // how much smaller a result is than its terms, whose rounding it inherits
-};
-
-inline std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << "B " << c.B << " T " << c.T << " N " << c.N << " H " << c.H << " K " << c.K << " V "
-             << c.V << " gate " << c.gate << " state " << c.state << " q " << c.q << " " << c.dtype;
-}
-
-inline ops::DeltaProduct make_inputs(const Case& c, uint64_t seed = 1) {
-  torch::manual_seed(seed);
-  const auto wide = c.dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
-  const auto normal = [&](std::vector<int64_t> sizes) {
-    return torch::randn(sizes, torch::kFloat64);
-  };
-  ops::DeltaProduct in;
-  const auto unit = [](const torch::Tensor& x) { return x / x.norm(2, -1, true); };
-  if (c.q) in.q = unit(normal({c.B, c.T, c.H, c.K})).to(c.dtype);
-  in.k = unit(normal({c.B, c.T, c.N, c.H, c.K})).to(c.dtype);
-  in.v = normal({c.B, c.T, c.N, c.H, c.V}).to(c.dtype);
-  in.beta = (2 * torch::rand({c.B, c.T, c.N, c.H}, torch::kFloat64)).to(c.dtype);
-  if (c.gate) in.log_gate = (-0.3 * torch::rand({c.B, c.T, c.H}, torch::kFloat64)).to(wide);
-  if (!c.lengths.empty()) {
-    std::vector<int64_t> ends = {0};
-    for (const int64_t n : c.lengths) ends.push_back(ends.back() + n);
-    in.cu_seqlens = torch::tensor(ends, torch::kInt64);
-  }
-  const int64_t S = c.lengths.empty() ? c.B : int64_t(c.lengths.size());
-  if (c.state) in.state = normal({S, c.H, c.K, c.V}).to(wide);
-  return in;
-}
+using Case = ops::DeltaProductCase;
+using ops::make_inputs;
 
 // Outputs and the gradients of <o, wo> + <state, ws> for fixed random wo, ws.
 struct Everything {

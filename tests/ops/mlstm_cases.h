@@ -1,5 +1,5 @@
 #pragma once
-#include "ops/mlstm/mlstm.h"
+#include "ops/mlstm/case.h"
 #include "tests/ops/recurrence.h"
 
 // Random problems for the op, shared by the tests of its back ends.
@@ -24,41 +24,10 @@ inline const Op kMlstm = {
     [](auto& x) { return mlstm_outputs(ops::mlstm(mlstm_inputs(x))); },
     [](auto& x) { return mlstm_outputs(ops::mlstm_definition(mlstm_inputs(x))); }};
 
-struct MlstmCase {
-  int64_t B = 2, T = 5, H = 2, K = 3, V = 3;
-  bool state = true;
-  std::vector<int64_t> lengths = {};
-};
-
+using ops::kMlstmCases;
+using ops::MlstmCase;
 inline Tensors mlstm_problem(const MlstmCase& c, torch::Dtype dtype = torch::kFloat64) {
-  torch::manual_seed(1);
-  const auto wide = dtype == torch::kFloat64 ? dtype : torch::kFloat32;
-  const auto normal = [](std::vector<int64_t> sizes) {
-    return torch::randn(sizes, torch::kFloat64);
-  };
-  const int64_t S = c.lengths.empty() ? c.B : int64_t(c.lengths.size());
-  Tensors in;
-  in["q"] = normal({c.B, c.T, c.H, c.K}).to(dtype),
-  in["k"] = normal({c.B, c.T, c.H, c.K}).to(dtype);
-  in["v"] = normal({c.B, c.T, c.H, c.V}).to(dtype);
-  in["i"] = (2 * normal({c.B, c.T, c.H})).to(dtype);
-  in["f"] = (2 + 2 * normal({c.B, c.T, c.H})).to(dtype);
-  if (c.state) {
-    in["C"] = normal({S, c.H, c.K, c.V}).to(wide), in["n"] = normal({S, c.H, c.K}).to(wide);
-    in["m"] = normal({S, c.H}).to(wide);
-  }
-  if (!c.lengths.empty()) in["cu_seqlens"] = bounds(c.lengths);
-  return in;
+  return ops::named(ops::make_mlstm(c, dtype));
 }
-
-inline const std::vector<MlstmCase> kMlstmCases = {
-    {.B = 3, .T = 1, .H = 1, .K = 1, .V = 1},
-    {.B = 3, .T = 7, .H = 2, .K = 5, .V = 3, .state = false},
-    {.B = 1, .T = 64, .H = 2, .K = 16, .V = 20},
-    {.B = 2, .T = 65, .H = 3, .K = 33, .V = 16},
-    {.B = 1, .T = 200, .H = 2, .K = 8, .V = 32, .state = false},
-    {.B = 1, .T = 170, .H = 1, .K = 64, .V = 64},
-    {.B = 1, .T = 176, .H = 2, .K = 8, .V = 9, .lengths = {5, 0, 130, 1, 40}},
-};
 
 }  // namespace lrnn::recurrence

@@ -1,0 +1,116 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/declare.h"
+
+// An op beside its definition on certain inputs: what tests, `lrnn doctor` and benchmarks are made
+// of. Each op's case.h has the inputs.
+namespace lrnn::ops {
+
+using Tensors = std::map<std::string, Tensor>;  // an absent name is an undefined tensor
+using TensorFunction = std::function<Tensors(const Tensors&)>;
+
+struct Problem {
+  Tensors in;
+  TensorFunction kernel, definition;
+};
+
+// How far from the definition in double on the same (rounded) inputs an op may be: the root mean
+// square of the difference over that of the result, for the worst result or gradient.
+struct Tolerance {
+  double float64 = 1e-11, float32 = 1e-5, bfloat16 = 1e-2;
+  double of(torch::Dtype dtype) const {
+    return dtype == torch::kFloat64 ? float64 : dtype == torch::kFloat32 ? float32 : bfloat16;
+  }
+};
+
+template <class T> Tensors named(const T& of) {
+  Tensors out;
+  each_tensor(of, [&](const Tensor& x, const Field& field) {
+    if (x.defined()) out[field.name] = x;
+  });
+  return out;
+}
+
+// The struct with other tensors in it; settings stay.
+template <class In> In with(In in, const Tensors& named) {
+  each_tensor(in, [&](Tensor& x, const Field& field) {
+    const auto found = named.find(field.name);
+    x = found == named.end() ? Tensor() : found->second;
+  });
+  return in;
+}
+
+template <class In> using OpFunction = typename In::Result (*)(const In&);
+
+template <class In>
+Problem problem_of(const In& in, OpFunction<In> kernel, OpFunction<In> definition) {
+  const auto function = [in](OpFunction<In> f) {
+    // A result may have an input's name.
+    return [in, f](const Tensors& x) {
+      Tensors out;
+      for (auto& [name, y] : named(f(with(in, x)))) out["out " + name] = y;
+      return out;
+    };
+  };
+  return {named(in), function(kernel), function(definition)};
+}
+
+// Results, and the gradients of a fixed random weighting of them, on the device of `in`.
+inline Tensors everything(const Tensors& in, const TensorFunction& function) {
+  Tensors leaves;
+  for (const auto& [name, x] : in)
+    leaves[name] = x.is_floating_point()
+                       ? x.detach().clone(torch::MemoryFormat::Contiguous).requires_grad_()
+                       : x;
+  Tensors out;
+  torch::manual_seed(7);
+  Tensor loss = torch::zeros({}, torch::kFloat64);
+  for (const auto& [name, y] : function(leaves)) {
+    out[name] = y.detach();
+    loss = loss +
+           (y.to(torch::kCPU, torch::kFloat64) * torch::randn(y.sizes(), torch::kFloat64)).sum();
+  }
+  loss.backward();
+  for (const auto& [name, x] : leaves)
+    if (x.is_floating_point())
+      out["d" + name] = x.grad().defined() ? x.grad() : torch::zeros_like(x);
+  return out;
+}
+
+inline Tensors moved(Tensors in, torch::Device device) {
+  for (auto& [name, x] : in) x = x.to(device);
+  return in;
+}
+inline Tensors in_double(Tensors in) {
+  for (auto& [name, x] : in)
+    if (x.is_floating_point()) x = x.to(torch::kFloat64);
+  return in;
+}
+
+// ------------------------------------------------------------------------------- random numbers
+
+inline torch::Dtype wide(torch::Dtype dtype) {
+  return dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+}
+inline Tensor normal(at::IntArrayRef sizes) { return torch::randn(sizes, torch::kFloat64); }
+inline Tensor uniform(at::IntArrayRef sizes) { return torch::rand(sizes, torch::kFloat64); }
+inline Tensor unit(at::IntArrayRef sizes) {
+  const Tensor x = normal(sizes);
+  return x / x.norm(2, -1, true);
+}
+// cu_seqlens of sequences of these lengths; undefined where there are none.
+inline Tensor bounds(const std::vector<int64_t>& lengths) {
+  if (lengths.empty()) return {};
+  std::vector<int64_t> ends = {0};
+  for (const int64_t n : lengths) ends.push_back(ends.back() + n);
+  return torch::tensor(ends, torch::kInt64);
+}
+inline int64_t sequences(int64_t B, const std::vector<int64_t>& lengths) {
+  return lengths.empty() ? B : int64_t(lengths.size());
+}
+
+}  // namespace lrnn::ops

@@ -1,0 +1,29 @@
+#include "tests/ops/every_op.h"
+
+namespace lrnn {
+namespace {
+
+TEST(EveryOp, AgreesWithItsDefinition) { expect_every_op_agrees(torch::kCPU); }
+
+// An op that is off, or leaves something out, is noticed.
+TEST(EveryOp, IsNotTakenAtItsWord) {
+  auto problem = ops::every_op()[0].problems[0](torch::kFloat64);
+  const auto kernel = problem.kernel;
+  problem.kernel = [kernel](const ops::Tensors& x) {
+    auto out = kernel(x);
+    out["out o"] = out["out o"] * 1.001;
+    return out;
+  };
+  auto a = ops::agreement(problem, torch::kCPU);
+  EXPECT_GT(a.results, 1e-4);
+  EXPECT_GT(a.gradients, 1e-4);
+  problem.kernel = [kernel](const ops::Tensors& x) {
+    auto out = kernel(x);
+    out.erase("out state");
+    return out;
+  };
+  EXPECT_TRUE(std::isnan(ops::agreement(problem, torch::kCPU).results));
+}
+
+}  // namespace
+}  // namespace lrnn
