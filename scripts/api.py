@@ -7,6 +7,7 @@ Python calls it.
 """
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,7 +98,7 @@ def section(folder, known):
     out += [f"`#include \"{header.relative_to(ROOT / 'src')}\"`", "", "```cpp", code, "```", ""]
     python = [known[n] for n in dict.fromkeys([folder.name, *re.findall(r"\b(\w+)\(", code)]) if n in known]
     if python:
-        out += ["As torch knows it:", "", "```", *python, "```", ""]
+        out += ["As torch knows it:", "", "```", *[textwrap.fill(p, 100, subsequent_indent="    ") for p in python], "```", ""]
     return out
 
 

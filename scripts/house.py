@@ -6,7 +6,7 @@
 
 "Before" is commit 83f1874, by the same rules. Functions are found by their brackets and not by a compiler, and
 lambdas are not counted. Another counter found 104 functions with more than six parameters there and 203 pairs
-of equal places; the walks of that commit were counted by hand, those of today are lists in docs/design.md.
+of equal places, for which the target was 90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
 """
 import collections
 import re
