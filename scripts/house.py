@@ -10,6 +10,7 @@ of equal places, for which the target was 90: 24 of ours. The walks of that comm
 """
 import collections
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -203,6 +204,7 @@ ROWS = [  # what, before, target
 
 
 def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `house.py | head` is no error
     now, wide, kernels, undefined = measure()
     table = [("check", "before", "target", "now")] + [(*row, n) for row, n in zip(ROWS, now)]
     widths = [max(len(row[i]) for row in table) for i in range(4)]

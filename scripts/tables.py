@@ -28,10 +28,18 @@ def lines(name):
     return first, rest
 
 
-def source(name):
+def source(name, rows=()):
+    """Where and when. Of older numbers the build is not known, only the commit that wrote them down, which a row may
+    name for itself."""
     where, _ = lines(name)
+    if "commit" in where:
+        when = f"commit {where['commit']}, {where['date']}"
+    else:
+        noted = dict.fromkeys((row.get("written_down_in", where["written_down_in"]), row.get("date", where["date"]))
+                              for row in rows or [{}])
+        when = "build not noted, written down in " + ", ".join(f"{commit} ({date})" for commit, date in noted)
     command = f", `{where['command']}`" if "command" in where else ""
-    return f"*{where['machine'][0].upper()}{where['machine'][1:]}, commit {where['commit']}, {where['date']}{command}: `results/bench/{name}`.*"
+    return f"*{where['machine'][0].upper()}{where['machine'][1:]}, {when}{command}: `results/bench/{name}`.*"
 
 
 def cells(*folders):
@@ -166,23 +174,27 @@ def peers_alone():
 
 
 # ------------------------------------------------------------------------------------- speed on a CPU
+def cpu(what):
+    return [row for row in lines("cpu.jsonl")[1] if row["what"] == what]
+
+
 def cpu_steps():
     rows = [[row["case"], *[f"{row[x]:.4g}" for x in ("lrnn_ms", "loop_ms", "chunk_ms")], "×, ".join(map(str, row["ratios"])) + "×"]
-            for row in lines("cpu.jsonl")[1] if row["what"] == "step"]
+            for row in cpu("step")]
     return table(["a training step of", "lrnn, ms", "PyTorch, a loop over tokens", "PyTorch, one chunk", "ratios"],
-                 rows) + ["", source("cpu.jsonl")]
+                 rows) + ["", source("cpu.jsonl", cpu("step"))]
 
 
 def cpu_ops():
-    rows = [[row["case"], f"{row['forward']}×", f"{row['both']}×"] for row in lines("cpu.jsonl")[1] if row["what"] == "op"]
-    return table(["op", "forward", "with backward"], rows) + ["", source("cpu.jsonl")]
+    rows = [[row["case"], f"{row['forward']}×", f"{row['both']}×"] for row in cpu("op")]
+    return table(["op", "forward", "with backward"], rows) + ["", source("cpu.jsonl", cpu("op"))]
 
 
 def cpu_length():
-    rows = [row for row in lines("cpu.jsonl")[1] if row["what"] == "length"]
+    rows = cpu("length")
     return table(["T", *[f"{row['T']:,}" for row in rows]],
                  [["forward, us a token", *[row["forward_us"] for row in rows]],
-                  ["with backward", *[row["both_us"] for row in rows]]]) + ["", source("cpu.jsonl")]
+                  ["with backward", *[row["both_us"] for row in rows]]]) + ["", source("cpu.jsonl", rows)]
 
 
 # ------------------------------------------------------------------------------------------ accuracy
@@ -306,13 +318,13 @@ def headline():
                                 ("DeltaProduct, 2 steps a token, `accurate`", "8,4096,2,16,128,128", "accurate")):
         theirs = alone()[at][0].split(" / ")[1]
         rows.append([name, f"{digits(ours[at, precision])} ms", f"{theirs} ms fla 0.6"])
-    step = next(row for row in lines("cpu.jsonl")[1] if row["what"] == "step")
+    step = cpu("step")[0]
     rows.append(["training step of the parity model, 2 CPU cores", f"{step['lrnn_ms']:.4g} ms",
                  f"{step['chunk_ms']:.4g} ms plain PyTorch, chunk form"])
-    where, cpu = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0]
+    where, older = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0]
     return table(["", "lrnn", "beside it"], rows) + [
         "", f"*GPU: {where['machine']}, commit {where['commit']}, {where['date']}, (B,T,H,K,V) = (8,4096,16,128,128) in bfloat16; fla in a "
-        f"run of its own. CPU: commit {cpu['commit']}, {cpu['date']}. Parity: scaled accuracy, best of 3 seeds; 0 is guessing.*"]
+        f"run of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy, best of 3 seeds; 0 is guessing.*"]
 
 
 # --------------------------------------------------------------------------------------------- filling
