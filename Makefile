@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # configure PRESET,FOLDER,FLAGS
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build cuda test demo bench bench-gpu gpu-check sanitize format install clean
+.PHONY: help setup python build cuda test demo bench bench-gpu gpu-check sanitize docs pages format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -52,6 +52,18 @@ sanitize:  ## the tests under the address and undefined-behaviour sanitizers
 	@$(call configure,sanitize,build-sanitize)
 	@ninja -C build-sanitize -j $(JOBS)
 	@ctest --preset sanitize -j $(JOBS)
+
+docs:  ## the documentation as a site: build/site/index.html
+	@scripts/setup.sh docs
+	@mkdir -p build
+	@NO_MKDOCS_2_WARNING=1 .venv/docs/bin/mkdocs build --strict >build/docs.log 2>&1 || { grep -v ^INFO build/docs.log >&2; exit 2; }
+	@echo "the site is build/site/index.html; to search it, serve it: python3 -m http.server -d build/site"
+
+pages: build  ## write the pages that are made from the program, its headers and its measurements
+	@build/lrnn show --keys --markdown >docs/reference.md
+	@scripts/commands.py
+	@scripts/api.py
+	@scripts/tables.py
 
 format:  ## clang-format over our sources
 	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i

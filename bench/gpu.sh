@@ -9,8 +9,10 @@ if [ ! -x "$build/delta_product_gpu_bench" ]; then
   printf 'bench-gpu: this build has no GPU programs\n  they are built where a GPU, nvcc and a CUDA LibTorch are found\n' >&2
   exit 2
 fi
-lines=$build/bench-gpu.jsonl code=0
-: >"$lines"
+lines=$build/bench-gpu.jsonl accuracy=$build/accuracy-gpu.jsonl code=0
+# The first line says what was measured where: scripts/tables.py prints it beside the numbers.
+printf '{"commit":"%s","date":"%s","machine":"%s","command":"make bench-gpu"}\n' "$(git describe --always --dirty 2>/dev/null)" \
+  "$(date -u +%F)" "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)" | tee "$lines" >"$accuracy"
 for program in delta_product_gpu_bench long_sequences_gpu_bench ops_gpu_bench train_gpu_bench; do
   "$build/$program" | tee -a "$lines" || code=1
 done
@@ -27,6 +29,6 @@ for config in chomsky/parity_delta_net_2 deltaproduct/S3_n2; do
     printf '{"op": "process with one update", "skipped": "%s"}\n' "$(head -1 "$work/why" | tr -d '"')" | tee -a "$lines"
   fi
 done
-"$build/delta_product_accuracy" | tee "$build/accuracy-gpu.jsonl" || code=1
-grep -q keys "$build/accuracy-gpu.jsonl" && python3 bench/accuracy_table.py <"$build/accuracy-gpu.jsonl"
+"$build/delta_product_accuracy" | tee -a "$accuracy" || code=1
+grep -q keys "$accuracy" && python3 bench/accuracy_table.py <"$accuracy"
 exit $code

@@ -26,7 +26,7 @@ done
 [ -x "$build/cuda_test" ] || cannot "$build/cuda_test does not exist" "\`make build\` makes it where a GPU and nvcc are"
 
 # Sweeps in segments did not end under racecheck within half a minute, so they are left to memcheck; a small
-# problem in segments was clean under it (docs/gpu.md).
+# problem in segments was clean under it (docs/log/2026-11-16-gpu-kernels.md).
 tests_for() {
   case $1 in
     racecheck) echo 'EveryKernelOnGpu.*-*InSegments' ;;

@@ -5,8 +5,10 @@
 #   scripts/setup.sh           what `make build` needs; writes build/torch.path
 #   scripts/setup.sh python    also a Python that can `import torch` 2.11 (for the ops from Python)
 #   scripts/setup.sh tests     also what only tests need: that Python, tests/requirements.txt in
-#                              .venv/tests, a browser, clang; what cannot be had here (no network,
-#                              no root) is named, and the tests in question are skipped
+#                              .venv/tests, docs/requirements.txt in .venv/docs, a browser, clang; what
+#                              cannot be had here (no network, no root) is named, and the tests in
+#                              question are skipped
+#   scripts/setup.sh docs      only what `make docs` needs: docs/requirements.txt in .venv/docs
 #
 # LRNN_TORCH=<dir> names a torch folder (with include/ and lib/) to use as it is.
 set -euo pipefail
@@ -18,6 +20,19 @@ build=${BUILD:-build}
 
 say() { echo "setup: $*" >&2; }
 stop() { echo "setup: $1" >&2; echo "       $2" >&2; exit 2; }
+
+# ------------------------------------------------------------------------------- the site of docs/
+install_docs() {
+  local to=.venv/docs
+  cmp -s docs/requirements.txt $to/installed && return 0
+  rm -rf $to && python3 -m venv $to &&
+    $to/bin/python3 -m pip install -q --disable-pip-version-check --no-deps --no-compile --retries 1 --timeout 20 \
+      -r docs/requirements.txt && cp docs/requirements.txt $to/installed
+}
+if [ "${1:-}" = docs ]; then
+  install_docs || stop "What builds the site could not be installed into .venv/docs." "Check the network, and that python3 has venv (apt-get install python3-venv)."
+  exit 0
+fi
 
 # ------------------------------------------------------------------------------- compiler, Python
 cxx=${CXX:-c++}
@@ -198,6 +213,7 @@ if [ $want_tests = yes ]; then
   [ -n "${LRNN_TORCH:-}" ] || torch=$(torch_of .venv/bin/python3)
   [ -n "$torch" ] || torch=$(torch_of python3)
   try_for_tests packages "tests against other people's packages" install_test_packages
+  try_for_tests docs "the test of the documentation's site" install_docs
   has_browser || try_for_tests chromium "the test of a page in a browser" install_packages chromium
   command -v clang++ >/dev/null || try_for_tests clang "fuzzing" install_packages clang
 fi

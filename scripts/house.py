@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""How the house stands: sizes, long functions, twins, and how far a reader walks, before and now.
+
+  scripts/house.py          of this checkout
+  scripts/house.py ROOT     of another one
+
+"Before" is commit 83f1874, by the same rules. Functions are found by their brackets and not by a compiler, and
+lambdas are not counted. Another counter found 104 functions with more than six parameters there and 203 pairs
+of equal places, for which the target was 90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
+"""
+import collections
+import re
+import signal
+import sys
+from pathlib import Path
+
+ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
+SRC = ROOT / "src"
+ENDINGS = {".h", ".cpp", ".cu", ".cuh", ".inc"}
+
+
+def sources(*folders):
+    for folder in folders or [""]:
+        yield from (f for f in sorted((SRC / folder).rglob("*")) if f.suffix in ENDINGS)
+
+
+def length(file):
+    return len(file.read_text().splitlines())
+
+
+# ------------------------------------------------------------------------------------------ functions
+Function = collections.namedtuple("Function", "name parameters lines file line")
+OPEN, CLOSE = "([{", ")]}"
+NOT_A_NAME = {"if", "for", "while", "switch", "catch", "return", "sizeof", "alignas", "decltype", "requires",
+              "noexcept", "constexpr", "__attribute__", "__launch_bounds__", "defined"}
+
+
+def blanked(text):
+    """Comments, texts and preprocessor lines as spaces, so that places and line numbers stay."""
+    pattern = r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*'
+
+    def spaces(match):
+        return re.sub(r"[^\n]", " ", match[0])
+
+    text = re.sub(r"(?<=\d)'(?=\d)", " ", text)  # 1'000'000
+    return re.sub(pattern, spaces, text, flags=re.S | re.M)
+
+
+def end_of(text, at):
+    """The place behind the bracket that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(text)):
+        depth += (text[i] in OPEN) - (text[i] in CLOSE)
+        if depth == 0:
+            return i + 1
+    return len(text)
+
+
+def parameters(text):
+    """Commas that stand in no bracket, plus one."""
+    text = text.strip()
+    if not text or text == "void":
+        return 0
+    depth = count = 0
+    for i, c in enumerate(text):
+        depth += (c in "([{<") - (c in ")]}" or (c == ">" and text[i - 1] != "-"))
+        count += c == "," and depth == 0
+    return count + 1
+
+
+BEHIND = re.compile(r"(\s+|const\b|noexcept\b|override\b|final\b|mutable\b|&&?|->\s*[\w:<>*&, ]+)")
+
+
+def body_of(text, at):
+    """Where the body begins of a function whose parameters end at `at`; None if there is none."""
+    while match := BEHIND.match(text, at):
+        at = match.end()
+    if text[at:at + 1] == ":" and text[at:at + 2] != "::":  # what a constructor sets first
+        at += 1
+        while match := re.compile(r"\s*[\w:]+(<[^;{}()]*>)?\s*").match(text, at):
+            if text[match.end():match.end() + 1] not in ("(", "{"):
+                return None
+            at = end_of(text, match.end())
+            if not (comma := re.compile(r"\s*,").match(text, at)):
+                break
+            at = comma.end()
+        at = re.compile(r"\s*").match(text, at).end()
+    return at if text[at:at + 1] == "{" else None
+
+
+def functions(file):
+    text = blanked(file.read_text())
+    found, at = [], 0
+    while match := re.compile(r"([\w~]+)\s*\(").search(text, at):
+        at = match.end()
+        if match[1] in NOT_A_NAME or match[1].isdigit():
+            continue
+        close = end_of(text, match.end() - 1)
+        body = body_of(text, close)
+        if body is None:
+            continue
+        first, last = text.count("\n", 0, match.start()), text.count("\n", 0, end_of(text, body))
+        found.append(Function(match[1], parameters(text[match.end():close - 1]), last - first + 1, file, first + 1))
+        at = body + 1  # functions of a struct inside are found, too
+    return found
+
+
+# -------------------------------------------------------------------------------------------- twins
+RUN = 6  # lines
+
+
+def plain_lines(file):
+    """Code without indentation, comments, brackets of their own, includes and namespaces."""
+    out = []
+    for line in blanked(file.read_text()).splitlines():
+        line = re.sub(r"\s+", " ", line).strip()
+        if line and not re.fullmatch(r"[{}();,]+", line) and not line.startswith(("namespace", "using ", "} // ")):
+            out.append(line)
+    return out
+
+
+def twins():
+    """Pairs of places that have RUN or more equal lines in a row, each run once."""
+    code = {file: plain_lines(file) for file in sources()}
+    places = collections.defaultdict(list)
+    for file, lines in code.items():
+        for i in range(len(lines) - RUN + 1):
+            places[tuple(lines[i:i + RUN])].append((file, i))
+    pairs = set()
+    for group in places.values():
+        pairs.update((a, b) for n, a in enumerate(group) for b in group[n + 1:])
+    return sum(((a, i - 1), (b, j - 1)) not in pairs for (a, i), (b, j) in pairs)
+
+
+# -------------------------------------------------------------------------------------------- walks
+def walk(title):
+    """Files, changes of folder, and files of the step `The recurrence`, from docs/design.md."""
+    page = (ROOT / "docs/design.md").read_text()
+    if f"### Walk: {title}\n" not in page:
+        return None
+    text = page.split(f"### Walk: {title}\n")[1].split("\n### ")[0]
+    visits = re.findall(r"`([\w/]+\.(?:cpp|h|cuh?|inc))`", text)
+    for visit in visits:
+        if not (SRC / visit).exists():
+            sys.exit(f"house.py: docs/design.md walks to src/{visit}, which is not there")
+    changes = sum(Path(a).parent != Path(b).parent for a, b in zip(visits, visits[1:]))
+    recurrence = re.findall(r"\*\*The recurrence\.\*\*(.*?)\n ?\d+\. ", text, re.S)
+    inside = set(re.findall(r"`([\w/]+\.\w+)`", recurrence[0])) if recurrence else set()
+    return len(set(visits)), changes, len(inside), len(visits)
+
+
+# ---------------------------------------------------------------------------------------------- ops
+def ops():
+    """Folders of ops, and those of them whose headers declare a definition."""
+    folders = [f for f in sorted((SRC / "ops").iterdir()) if f.is_dir() and f.name != "cuda"]
+    has = [f.name for f in folders if any("_definition(" in h.read_text() for h in f.glob("*.h"))]
+    return [f.name for f in folders], has
+
+
+def page(name):
+    file = ROOT / name
+    return f"{length(file):,}" if file.exists() else "–"
+
+
+def measure():
+    files = list(sources())
+    all_functions = [f for file in files for f in functions(file)]
+    wide = [f for f in all_functions if f.parameters > 6]
+    kernels = [f for f in all_functions if "kernels/cuda" in str(f.file) and f.lines >= 150]
+    cpu, cuda = walk("train on the CPU"), walk("train on CUDA")
+    op_folders, defined = ops()
+    steps = f"{cpu[2]} files" if cpu else "–"
+    total = {name: sum(map(length, sources(name))) for name in ("", "ops", "kernels/cuda")}
+    return [
+        f"{total['']:,} / {len(files)}",
+        f"{sum(length(f) <= 30 for f in files)}",
+        f"{total['ops']:,}",
+        f"{total['kernels/cuda']:,}; {len(kernels)}",
+        f"{len(list(sources('kernels/cpu')))}",
+        f"{len(wide)}; {max(f.parameters for f in all_functions)}",
+        f"{twins()}",
+        f"{cpu[0]} / {cpu[1]}" if cpu else "–",
+        f"{cuda[0]} / {cuda[1]}" if cuda else "–",
+        steps,
+        f"{len(defined)} of {len(op_folders)}",
+        f"{page('README.md')}; {page('docs/kernels.md')}",
+    ], wide, kernels, sorted(set(op_folders) - set(defined))
+
+
+ROWS = [  # what, before, target
+    ("src lines / files", "51,251 / 557", "≤ 47,000 / ≤ 450"),
+    ("files ≤ 30 lines", "135", "≤ 60"),
+    ("ops + ops/cuda, lines", "6,973", "≤ 5,200"),
+    ("kernels/cuda lines; functions ≥ 150 lines", "15,257; 9", "≤ 14,000; 0"),
+    ("kernels/cpu files", "61", "≤ 32"),
+    ("functions > 6 parameters; most", "90; 18", "≤ 25; 8"),
+    (f"pairs of places with ≥ {RUN} equal lines", "55", "≤ 24"),
+    ("CPU walk: files / changes of folder", "77 / 70", "≤ 58 / ≤ 45"),
+    ("CUDA walk: files / changes of folder", "86 / 105", "≤ 65 / ≤ 65"),
+    ("from an op to its SIMD loop", "13 files", "7 files"),
+    ("ops with a definition", "10", "all"),
+    ("README; kernels page, lines", "257; 430", "≤ 120; ≤ 150"),
+]
+
+
+def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `house.py | head` is no error
+    now, wide, kernels, undefined = measure()
+    table = [("check", "before", "target", "now")] + [(*row, n) for row, n in zip(ROWS, now)]
+    widths = [max(len(row[i]) for row in table) for i in range(4)]
+    for i, row in enumerate(table):
+        print("  ".join([row[0].ljust(widths[0])] + [x.rjust(w) for x, w in zip(row[1:], widths[1:])]))
+        if i == 0:
+            print("  ".join("─" * w for w in widths))
+
+    def at(f):
+        return f"{f.file.relative_to(ROOT)}:{f.line} {f.name}"
+
+    print("\nlongest GPU functions:", *[f"  {f.lines} lines  {at(f)}" for f in sorted(kernels, key=lambda f: -f.lines)] or ["  none"], sep="\n")
+    print("\nmost parameters:", *[f"  {f.parameters}  {at(f)}" for f in sorted(wide, key=lambda f: -f.parameters)[:8]], sep="\n")
+    print("\nops without a definition:", ", ".join(undefined) or "none")
+
+
+if __name__ == "__main__":
+    main()
