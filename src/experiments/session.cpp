@@ -57,7 +57,8 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
     fmt::print(stderr, "warning: the run began on {} and goes on on {}: its bits will differ\n",
                settled.device, options.device);
   threads_ = std::make_unique<training::Threads>(settled.threads);
-  trainer_ = training::make_trainer(*model_, *task_, config.train, uint64_t(config.seed));
+  trainer_ =
+      std::make_unique<training::Trainer>(*model_, *task_, config.train, uint64_t(config.seed));
   evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
   open_logs(folder_.existed() ? restore() : "");
   begin_ = reported_ = Clock::now();
