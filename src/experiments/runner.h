@@ -5,20 +5,20 @@
 
 #include "experiments/plan.h"
 
-// Runs everything a published table is made of. Each run is an `lrnn train` of its own, so one that
-// fails takes nothing with it; runs that are finished are left alone, others go on where they were.
+// Trains several runs, some at once: all that a published table is made of, the seeds of a config,
+// the models of the demo. One that fails takes nothing with it; runs that are finished are left
+// alone, others go on where they were.
 namespace lrnn::experiments {
 
 struct RunProgress {
   enum State { kWaiting, kRunning, kMeasuring, kDone, kFailed } state = kWaiting;
-  int64_t step = 0, steps = 0;
-  double steps_per_second = 0;             // 0: not known yet
-  std::string news;                        // what the run last said of itself, or why it failed
+  Progress now = {};                       // what the run last said of itself
+  std::string error = {};                  // why it failed
   std::vector<std::string> warnings = {};  // such as damaged checkpoints that were passed over
 };
 
-struct ReproduceOptions {
-  std::string program;  // the `lrnn` to run
+struct RunnerOptions {
+  std::string program = {};  // the `lrnn` to run; empty: this one
   std::string device = "cpu";
   int64_t jobs = 1;                          // runs at once
   int64_t threads = 0;                       // of the CPU for each; 0: what it takes by itself
@@ -33,8 +33,7 @@ struct ReproduceOptions {
 int64_t jobs_that_fit(const std::vector<PlannedRun>& runs, const std::string& device);
 
 // One entry per run. Stopped early when `interrupted` says so; everything is saved then.
-std::vector<RunProgress> reproduce(const std::vector<PlannedRun>& runs,
-                                   const ReproduceOptions& options);
+std::vector<RunProgress> run_all(const std::vector<PlannedRun>& runs, const RunnerOptions& options);
 
 // Seconds until all is done, from what is known about the runs; -1: not known.
 double seconds_left(const std::vector<PlannedRun>& runs, const std::vector<RunProgress>& progress,
