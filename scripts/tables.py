@@ -6,13 +6,14 @@
 
 A table stands in a document between the lines `<!-- table NAME -->` and `<!-- end -->`; what lies between
 is made by the function of that name below. New measurements: `make bench-gpu` writes build/bench-gpu.jsonl
-and build/accuracy-gpu.jsonl, which go to results/bench/gpu.jsonl and accuracy.jsonl as they are; a folder
-of `lrnn reproduce` goes to results/, with a line in results/runs.jsonl.
+and build/accuracy-gpu.jsonl, which go to results/bench/gpu.jsonl and accuracy.jsonl as they are; a set of runs
+of `lrnn reproduce` goes to results/NAME.tar.gz and NAME.md, with a line in results/runs.jsonl.
 """
 import json
 import re
 import statistics
 import sys
+import tarfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,6 +23,12 @@ SHAPE = "BTNHKV"
 
 
 # ------------------------------------------------------------------------------------------- reading
+def table_of(name):
+    """table.json of a set of runs, from its archive."""
+    with tarfile.open(RESULTS / f"{name}.tar.gz") as archive:
+        return json.load(archive.extractfile(f"{name}/table.json"))
+
+
 def lines(name):
     """The first line says where and when, the others are measurements."""
     first, *rest = [json.loads(line) for line in (RESULTS / "bench" / name).read_text().splitlines()]
@@ -45,7 +52,7 @@ def source(name, rows=()):
 def cells(*folders):
     """The cells of `lrnn reproduce` that have a result."""
     for folder in folders:
-        for cell in json.loads((RESULTS / folder / "table.json").read_text())["cells"]:
+        for cell in table_of(folder)["cells"]:
             if cell["ours"]["best"] is not None:
                 yield folder, cell
 

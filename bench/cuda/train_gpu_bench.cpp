@@ -11,9 +11,9 @@
 #include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/evaluate.h"
-#include "training/gpu_trainer.h"
 #include "training/memory.h"
 #include "training/threads.h"
+#include "training/trainer.h"
 
 // Training on the GPU, one JSON line each: an update of the models of the papers, alone (after its
 // losses agree with the CPU's) and with several seeds sharing the GPU; evaluation; decoding.
@@ -36,7 +36,7 @@ struct Run {
   tasks::TaskPtr task;
   model::ModelPtr model;
   std::shared_ptr<void> stream = ops::gpu()->own_stream();
-  std::unique_ptr<training::GpuTrainer> trainer;
+  std::unique_ptr<training::Trainer> trainer;
   int64_t at = 0;
 
   Run(const std::string& file, const Overrides& overrides)
@@ -45,7 +45,7 @@ struct Run {
         model(experiments::build(config, *task)) {
     model->to(torch::kCUDA);
     trainer =
-        std::make_unique<training::GpuTrainer>(*model, *task, config.train, uint64_t(config.seed));
+        std::make_unique<training::Trainer>(*model, *task, config.train, uint64_t(config.seed));
   }
   void update() {
     trainer->update(at, at);
@@ -57,11 +57,10 @@ struct Run {
 double disagreement(const std::string& file, const Overrides& overrides) {
   Run run(file, overrides);
   const auto model = experiments::build(run.config, *run.task);
-  const auto cpu =
-      training::make_trainer(*model, *run.task, run.config.train, uint64_t(run.config.seed));
+  training::Trainer cpu(*model, *run.task, run.config.train, uint64_t(run.config.seed));
   double largest = 0;
   for (int64_t at = 0; at < 3; ++at) {
-    const double want = cpu->update(at, at).loss, got = run.trainer->update(at, at).loss;
+    const double want = cpu.update(at, at).loss, got = run.trainer->update(at, at).loss;
     largest = std::max(largest, std::abs(got - want) / want);
   }
   return largest;

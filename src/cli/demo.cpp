@@ -23,13 +23,14 @@ struct DemoArguments {
   bool json = false, quiet = false;
 };
 
-std::string line(const std::vector<experiments::Progress>& all, double seconds) {
+std::string line(const std::vector<experiments::RunProgress>& all, double seconds) {
   double done = 0, steps = 0;
   std::string parts;
   for (size_t i = 0; i < all.size(); ++i) {
-    done += double(all[i].step), steps += double(all[i].steps);
-    if (all[i].step > 0 && all[i].step < all[i].steps)
-      parts += fmt::format("  {} {:.2f}", experiments::demo_cases()[i].config, all[i].loss);
+    const auto& now = all[i].now;
+    done += double(now.step), steps += double(now.steps);
+    if (now.step > 0 && now.step < now.steps)
+      parts += fmt::format("  {} {:.2f}", experiments::demo_cases()[i].config, now.loss);
   }
   const double left = done > 0 ? seconds * (steps - done) / done : -1;
   return fmt::format("{} {:.0f}/{:.0f} steps  {} left  loss:{}", filled_bar(done / steps, 20), done,
@@ -59,17 +60,18 @@ int run_demo(const DemoArguments& a) {
   ProgressBar bar(a.quiet);
   watch_interrupts();
   if (!a.quiet) say("training five small models in " + a.out);
-  const auto rows = experiments::run_demo({.configs = configs_folder(),
-                                           .out = a.out,
-                                           .seed = a.seed,
-                                           .progress =
-                                               [&](const std::vector<experiments::Progress>& all) {
-                                                 if (bar.bar())
-                                                   bar.show(line(all, passed()));
-                                                 else if (bar.due(false))
-                                                   say(line(all, passed()));
-                                               },
-                                           .interrupted = interrupted});
+  const auto rows =
+      experiments::run_demo({.configs = configs_folder(),
+                             .out = a.out,
+                             .seed = a.seed,
+                             .progress =
+                                 [&](const std::vector<experiments::RunProgress>& all) {
+                                   if (bar.bar())
+                                     bar.show(line(all, passed()));
+                                   else if (bar.due(false))
+                                     say(line(all, passed()));
+                                 },
+                             .interrupted = interrupted});
   bar.clear();
   if (rows.empty()) return say("interrupted"), kInterrupted;
   for (const auto& row : rows) warn_of_damage(row.run);

@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/device.h"
 #include "cli/eval_runs.h"
+#include "cli/messages.h"
 
 namespace lrnn::cli {
 
@@ -33,6 +34,7 @@ Action eval(CLI::App& app) {
       ->check(CLI::IsMember({"exact", "accurate", "fast"}))
       ->type_name("NAME,..");
   app.add_flag("--json", a->json, "one JSON object");
+  add_progress(app);
   const auto device = add_device(app);
   app.footer(
       "Writes RUN/eval/length.csv and RUN/figures/length.svg. Without options the numbers are "

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/messages.h"
 #include "training/memory.h"
 
 namespace {
@@ -18,6 +19,7 @@ int explain(const std::string& what, const std::string& hint) {
   std::cout.flush();
   std::cerr << "lrnn: " << what << "\n";
   if (!hint.empty()) std::cerr << "      " << hint << "\n";
+  lrnn::cli::tell({.kind = lrnn::experiments::Message::kError, .text = what, .hint = hint});
   return lrnn::cli::kError;
 }
 
@@ -58,7 +60,7 @@ int finish(int code) {
 
 }  // namespace
 
-// The only catch in the program: one sentence for people, an exit code for scripts.
+// The last catch: one sentence for people, an exit code for scripts, a line for who watches.
 int main(int argc, char** argv) try {
   std::signal(SIGPIPE, SIG_IGN);  // training goes on when nobody reads its progress any more
   lrnn::training::reuse_memory();

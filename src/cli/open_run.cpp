@@ -1,7 +1,7 @@
 #include "cli/open_run.h"
 
 #include "base/error.h"
-#include "cli/output.h"
+#include "cli/messages.h"
 
 namespace lrnn::cli {
 
@@ -12,8 +12,7 @@ experiments::Run open_run(const std::string& folder) {
 }
 
 void warn_of_damage(const experiments::Run& run) {
-  for (const auto& sentence : run.damaged)
-    say(cat("warning: ", sentence, "; using step ", run.step));
+  for (const auto& sentence : run.damaged) warn(cat(sentence, "; using step ", run.step));
 }
 
 }  // namespace lrnn::cli

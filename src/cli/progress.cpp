@@ -12,22 +12,24 @@ namespace {
 
 constexpr double kPlainSeconds = 5;
 
-// The first `width` letters, so that a narrow terminal does not wrap the bar into a heap.
-std::string cut(const std::string& text, int width) {
+std::string numbers(const experiments::Progress& p, double left) {
+  return fmt::format("{}/{}  {:.1f} steps/s  {}  {} left", p.step, p.steps, p.steps_per_second,
+                     learned(p), duration(left));
+}
+
+}  // namespace
+
+std::string cut_line(const std::string& text, int width) {
   size_t at = 0;
   for (int n = 0; at < text.size(); ++at)
     if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && ++n > width) break;
   return text.substr(0, at);
 }
 
-std::string numbers(const experiments::Progress& p, double left) {
-  std::string out = fmt::format("{}/{}  {:.1f} steps/s  loss {:.4f}  accuracy {:.3f}", p.step,
-                                p.steps, p.steps_per_second, p.loss, p.accuracy);
-  if (p.eval_accuracy >= 0) out += fmt::format("  eval {:.3f}", p.eval_accuracy);
-  return out + "  " + duration(left) + " left";
+std::string learned(const experiments::Progress& p) {
+  auto out = fmt::format("loss {:.4f}  accuracy {:.3f}", p.loss, p.accuracy);
+  return p.eval_accuracy < 0 ? out : out + fmt::format("  eval {:.3f}", p.eval_accuracy);
 }
-
-}  // namespace
 
 std::string filled_bar(double share, int width) {
   const int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * width + 0.5);
@@ -68,7 +70,7 @@ void ProgressBar::show(const experiments::Progress& p) {
 
 void ProgressBar::show(const std::string& line) {
   if (!bar_) return;
-  std::cerr << "\r\x1b[K" << cut(line, terminal_width() - 1) << std::flush;
+  std::cerr << "\r\x1b[K" << cut_line(line, terminal_width() - 1) << std::flush;
   drawn_ = true;
 }
 

@@ -28,6 +28,10 @@ class ProgressBar {
   std::chrono::steady_clock::time_point last_, begin_;
 };
 
+// "loss 0.6931  accuracy 0.500  eval 0.512"
+std::string learned(const experiments::Progress& progress);
+// The first `width` letters, so that a narrow terminal does not wrap a line into a heap.
+std::string cut_line(const std::string& text, int width);
 // "[██████░░░░]"
 std::string filled_bar(double share, int width);
 

@@ -1,5 +1,3 @@
-#include "experiments/reproduce.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +11,7 @@
 #include "cli/reproduce_progress.h"
 #include "cli/reproduce_report.h"
 #include "experiments/file_lock.h"
-#include "experiments/process.h"
+#include "experiments/runner.h"
 
 namespace lrnn::cli {
 namespace {
@@ -84,7 +82,7 @@ ReproduceReport report_of(const Suite& suite, const ReproduceArguments& a,
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto name = run_name(suite, runs[i], a.plan.lr_grid);
     if (progress[i].state == RunProgress::kFailed)
-      out.failures.push_back(name + ": " + progress[i].news);
+      out.failures.push_back(name + ": " + progress[i].error);
     for (const auto& sentence : progress[i].warnings)
       out.warnings.push_back(name + ": " + sentence);
   }
@@ -135,19 +133,18 @@ int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string
                     runs.size(), jobs, experiments::suite_folder(suite, a.plan),
                     reproduce_warning(a.plan).empty() ? "" : "\n" + reproduce_warning(a.plan)));
   const auto all =
-      experiments::reproduce(runs, {.program = experiments::this_program(),
-                                    .device = device,
-                                    .jobs = jobs,
-                                    .threads = std::max<int64_t>(1, cores / jobs),
-                                    .progress =
-                                        [&](const std::vector<RunProgress>& now, bool finished) {
-                                          progress.show(now, finished);
-                                          // What is known so far survives whatever happens to this
-                                          // process.
-                                          if (finished)
-                                            write_reproduce_report(report_of(suite, a, runs, now));
-                                        },
-                                    .interrupted = interrupted});
+      experiments::run_all(runs, {.device = device,
+                                  .jobs = jobs,
+                                  .threads = std::max<int64_t>(1, cores / jobs),
+                                  .progress =
+                                      [&](const std::vector<RunProgress>& now, bool finished) {
+                                        progress.show(now, finished);
+                                        // What is known so far survives whatever happens to this
+                                        // process.
+                                        if (finished)
+                                          write_reproduce_report(report_of(suite, a, runs, now));
+                                      },
+                                  .interrupted = interrupted});
   progress.clear();
   const auto report = report_of(suite, a, runs, all);
   const auto page = write_reproduce_report(report);

@@ -13,13 +13,6 @@ namespace {
 constexpr double kReproducePlainSeconds = 30;
 using experiments::RunProgress;
 
-std::string cut_line(const std::string& text, int width) {
-  size_t at = 0;
-  for (int n = 0; at < text.size(); ++at)
-    if ((static_cast<unsigned char>(text[at]) & 0xC0) != 0x80 && ++n > width) break;
-  return text.substr(0, at);
-}
-
 }  // namespace
 
 std::string run_name(const experiments::Suite& suite, const experiments::PlannedRun& run,
@@ -41,16 +34,17 @@ std::vector<std::string> ReproduceProgress::lines(const std::vector<RunProgress>
   for (size_t i = 0; i < all.size(); ++i) {
     const auto& p = all[i];
     const bool over = p.state == RunProgress::kDone || p.state == RunProgress::kFailed;
-    const double part = over ? 1 : double(p.step) / double(p.steps);
+    const double part = over ? 1 : double(p.now.step) / double(p.now.steps);
     share += part / double(all.size());
     done += p.state == RunProgress::kDone, failed += p.state == RunProgress::kFailed;
     const bool lr = runs_[i].lr != runs_[0].lr;
     const auto name = run_name(suite_, runs_[i], lr);
     if (p.state == RunProgress::kMeasuring) out.push_back(name + ": accuracy by length");
     if (p.state != RunProgress::kRunning) continue;
-    const double left = p.steps_per_second > 0 ? double(p.steps - p.step) / p.steps_per_second : -1;
-    out.push_back(fmt::format("{} {}: {}/{}  {}  {} left", filled_bar(part, 10), name, p.step,
-                              p.steps, p.news, duration(left)));
+    const double rate = p.now.steps_per_second;
+    const double left = rate > 0 ? double(p.now.steps - p.now.step) / rate : -1;
+    out.push_back(fmt::format("{} {}: {}/{}{}  {} left", filled_bar(part, 10), name, p.now.step,
+                              p.now.steps, rate > 0 ? "  " + learned(p.now) : "", duration(left)));
   }
   out.push_back(fmt::format("{} {} of {} runs done{}  {} left", filled_bar(share, 20), done,
                             all.size(), failed ? fmt::format(", {} failed", failed) : "",

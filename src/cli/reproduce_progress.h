@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/reproduce.h"
+#include "experiments/runner.h"
 
 namespace lrnn::cli {
 

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/keys.h"
 #include "cli/memory_check.h"
+#include "cli/messages.h"
 #include "cli/open_run.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -66,15 +67,17 @@ int train_one(const TrainArguments& a, const std::string& device) {
     warn_of_damage(from);
     damaged = from.damaged;
   }
-  auto result =
-      experiments::train(config, {.out = out,
-                                  .device = device,
-                                  .resume = a.resume || !a.from.empty(),
-                                  .extend = a.resume && a.extend(),
-                                  .overwrite = a.overwrite && a.from.empty(),
-                                  .tensorboard = a.tensorboard,
-                                  .progress = [&](const experiments::Progress& p) { bar.show(p); },
-                                  .interrupted = interrupted});
+  auto result = experiments::train(
+      config,
+      {.out = out,
+       .device = device,
+       .resume = a.resume || !a.from.empty(),
+       .extend = a.resume && a.extend(),
+       .overwrite = a.overwrite && a.from.empty(),
+       .tensorboard = a.tensorboard,
+       .progress = [&](const experiments::Progress& p) { bar.show(p), tell({.progress = p}); },
+       .warn = warn,
+       .interrupted = interrupted});
   bar.clear();
   result.damaged.insert(result.damaged.begin(), damaged.begin(), damaged.end());
   if (result.interrupted) {
@@ -118,6 +121,7 @@ Action train(CLI::App& app) {
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--force", a->force, "begin although the memory will hardly do");
   app.add_flag("--json", a->json, "the result as one JSON object");
+  add_progress(app)->excludes(seeds);
   const auto keys = add_keys(app);
   const auto device = add_device(app);
   app.footer(

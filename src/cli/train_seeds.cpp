@@ -13,7 +13,6 @@
 #include "cli/reproduce_progress.h"
 #include "cli/reproduce_report.h"
 #include "experiments/folder.h"
-#include "experiments/process.h"
 #include "experiments/remove.h"
 #include "experiments/start.h"
 
@@ -64,12 +63,12 @@ void make_ready(const TrainArguments& a, const std::vector<PlannedRun>& runs) {
 Json to_json(const Outcome& run, const RunProgress& progress,
              const experiments::RunConfig& config) {
   Json out{{"seed", run.seed}, {"run", run.folder}, {"done", run.done}};
-  out["step"] = run.done ? run.step : progress.step;
+  out["step"] = run.done ? run.step : progress.now.step;
   out["steps"] = config.train.steps;
   for (const auto& [key, value] : {std::pair{"accuracy", run.accuracy}, {"scaled", run.scaled}})
     out[key] = value;  // null where it is not known
   out["seconds"] = run.done ? Json(run.seconds) : Json(nullptr);
-  if (progress.state == RunProgress::kFailed) out["error"] = progress.news;
+  if (progress.state == RunProgress::kFailed) out["error"] = progress.error;
   out["warnings"] = progress.warnings;
   return out;
 }
@@ -136,7 +135,7 @@ int report_seeds(const TrainArguments& a, const std::string& device,
     for (const auto& sentence : progress[i].warnings) say("warning: " + sentence);
     if (progress[i].state != RunProgress::kFailed) continue;
     failed = true;
-    say(fmt::format("lrnn: seed {} failed: {}", runs[i].seed, progress[i].news));
+    say(fmt::format("lrnn: seed {} failed: {}", runs[i].seed, progress[i].error));
     if (const auto log = runs[i].folder + "/train.log"; std::filesystem::exists(log))
       say("      " + log + " has all it said");
   }
@@ -163,9 +162,8 @@ int train_seeds(const TrainArguments& a, const std::string& device) {
   ReproduceProgress bars(suite, runs, jobs, a.quiet);
   if (!a.quiet)
     say(fmt::format("training {} seeds, {} at a time, in {} …", a.seeds, jobs, runs[0].folder));
-  const auto progress = experiments::reproduce(
-      runs, {.program = experiments::this_program(),
-             .device = device,
+  const auto progress = experiments::run_all(
+      runs, {.device = device,
              .jobs = jobs,
              .threads = jobs == 1 ? 0 : std::max<int64_t>(1, cores / jobs),
              .extend = a.extend(),

@@ -1,10 +1,10 @@
 #include "experiments/demo.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
 #include "base/atomic_file.h"
-#include "experiments/side_by_side.h"
 
 namespace lrnn::experiments {
 namespace {
@@ -14,15 +14,53 @@ constexpr int64_t kSpectrumSamples = 16;
 
 using tasks::Split;
 
-std::vector<Job> jobs(const DemoOptions& options) {
-  std::vector<Job> out;
+std::vector<PlannedRun> plan_demo(const DemoOptions& options) {
+  std::vector<PlannedRun> out;
   for (const auto& c : demo_cases()) {
-    std::vector<std::string> overrides = {"train.threads=1"};
-    if (options.seed >= 0) overrides.push_back(cat("seed=", options.seed));
-    out.push_back({cat(c.task, ", ", c.model), cat(options.out, "/", c.config),
-                   read_config(cat(options.configs, "/demo/", c.config, ".yaml"), overrides)});
+    PlannedRun run;
+    run.folder = cat(options.out, "/", c.config), run.lengths = false;
+    run.config = cat(options.configs, "/demo/", c.config, ".yaml");
+    run.overrides = {"train.threads=1"};  // so small a model trains quickest on one
+    if (options.seed >= 0) run.overrides.push_back(cat("seed=", options.seed));
+    run.resolved = read_config(run.config, run.overrides);
+    out.push_back(std::move(run));
   }
   return out;
+}
+
+// An earlier demo in the same folder is replaced; anything else there is left alone.
+void make_room(const DemoOptions& options, const std::vector<PlannedRun>& runs) {
+  const std::string mark = options.out + "/demo.json";
+  const bool ours = std::filesystem::exists(mark);
+  for (const auto& run : runs) {
+    if (ours) std::filesystem::remove_all(run.folder);
+    if (std::filesystem::exists(run.folder + "/config.yaml"))
+      throw Error(run.folder + " already holds a run", "choose another folder with --out");
+  }
+  std::error_code ignored;  // the write fails too, and says so
+  std::filesystem::create_directories(options.out, ignored);
+  write_atomically(mark, "{}\n");
+}
+
+// False when it was interrupted. A run that fails ends the others and becomes an Error.
+bool train_all(const DemoOptions& options, const std::vector<PlannedRun>& runs) {
+  const auto failed = [](const RunProgress& run) { return run.state == RunProgress::kFailed; };
+  const auto name = [](size_t i) { return cat(demo_cases()[i].task, ", ", demo_cases()[i].model); };
+  bool any_failed = false;
+  const auto all = run_all(
+      runs, {.jobs = int64_t(std::max(1u, std::thread::hardware_concurrency())),
+             .force = true,
+             .progress =
+                 [&](const std::vector<RunProgress>& now, bool) {
+                   any_failed = any_failed || std::any_of(now.begin(), now.end(), failed);
+                   if (options.progress) options.progress(now);
+                 },
+             .interrupted =
+                 [&] { return any_failed || (options.interrupted && options.interrupted()); }});
+  for (size_t i = 0; i < all.size(); ++i)
+    if (failed(all[i])) throw Error(cat(name(i), ": ", all[i].error));
+  return std::all_of(all.begin(), all.end(),
+                     [](const RunProgress& run) { return run.state == RunProgress::kDone; });
 }
 
 // Answers at every position: the curve says how far a sequence stays right.
@@ -75,20 +113,13 @@ const std::vector<DemoCase>& demo_cases() {
 bool DemoRow::as_predicted() const { return about.can ? beyond >= kSolved : beyond <= kFailed; }
 
 std::vector<DemoRow> run_demo(const DemoOptions& options) {
-  const auto work = jobs(options);
-  // An earlier demo in the same folder is replaced; anything else there is left alone.
-  const std::string mark = options.out + "/demo.json";
-  if (std::filesystem::exists(mark))
-    for (const auto& job : work) std::filesystem::remove_all(job.out);
-  std::error_code ignored;  // the write fails too, and says so
-  std::filesystem::create_directories(options.out, ignored);
-  write_atomically(mark, "{}\n");
-  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
-  if (!train_side_by_side(work, cores, options.progress, options.interrupted)) return {};
+  const auto runs = plan_demo(options);
+  make_room(options, runs);
+  if (!train_all(options, runs)) return {};
 
   std::vector<DemoRow> rows;
-  for (size_t i = 0; i < work.size(); ++i) {
-    DemoRow row{demo_cases()[i], open(work[i].out), 0, 0, {}, {}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    DemoRow row{demo_cases()[i], open(runs[i].folder), 0, 0, {}, {}};
     const training::EvaluateOptions how{.seed = uint64_t(row.run.config.seed),
                                         .precision = row.run.config.train.precision};
     if (row.run.task->score() == tasks::Score::kPrefix)

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/by_length.h"
-#include "experiments/run.h"
+#include "experiments/runner.h"
 #include "experiments/spectrum.h"
 
 // Four small models that differ in one thing each, trained side by side: the theory in a minute.
@@ -20,8 +20,8 @@ const std::vector<DemoCase>& demo_cases();
 struct DemoOptions {
   std::string configs;  // the folder demo/ is in
   std::string out;
-  int64_t seed = -1;                                           // -1: that of the configs
-  std::function<void(const std::vector<Progress>&)> progress;  // one entry per case
+  int64_t seed = -1;                                              // -1: that of the configs
+  std::function<void(const std::vector<RunProgress>&)> progress;  // one entry per case
   std::function<bool()> interrupted;
 };
 

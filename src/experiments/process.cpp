@@ -16,6 +16,8 @@
 namespace lrnn::experiments {
 namespace {
 
+constexpr int kMessagesAt = 3;  // as in kMessages
+
 int open_output(const std::string& path, int how) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   check(file >= 0, "cannot write ", path, ": ", std::strerror(errno));
@@ -55,31 +57,54 @@ std::string this_program() {
 Process::Process(const Command& command) {
   const int log = open_output(command.log, O_APPEND);
   const int out = command.out.empty() ? log : open_output(command.out, O_TRUNC);
+  int pipe[2] = {-1, -1};
+  const bool piped = ::pipe2(pipe, O_CLOEXEC) == 0;
   // Everything is made ready before the fork: after it only a few calls are safe.
   auto words = command.words, environment = merged_environment(command);
   const auto argv = pointers(words), envp = pointers(environment);
   const pid_t parent = ::getpid();
-  pid_ = ::fork();
+  if (piped) pid_ = ::fork();
   if (pid_ == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(130);  // it ended before we could ask to be told
     ::dup2(out, 1), ::dup2(log, 2);
+    if (pipe[1] == kMessagesAt)
+      ::fcntl(kMessagesAt, F_SETFD, 0);  // dup2 would leave it to be closed
+    else
+      ::dup2(pipe[1], kMessagesAt);
     ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
   const int error = errno;
   if (out != log) ::close(out);
   ::close(log);
+  if (piped) ::close(pipe[1]);
+  if (pid_ <= 0 && piped) ::close(pipe[0]);
   check(pid_ > 0, "cannot start a process: ", std::strerror(error));
+  messages_ = pipe[0];
+  ::fcntl(messages_, F_SETFL, O_NONBLOCK);
 }
 
 Process::~Process() {
-  if (pid_ <= 0) return;
-  ::kill(pid_, SIGTERM);
-  int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  if (pid_ > 0) {
+    ::kill(pid_, SIGTERM);
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
   }
+  ::close(messages_);
+}
+
+std::vector<Message> Process::said() {
+  char some[4096];
+  ssize_t size = 0;
+  while ((size = ::read(messages_, some, sizeof some)) > 0 || (size < 0 && errno == EINTR))
+    if (size > 0) unread_.append(some, size_t(size));
+  std::vector<Message> out;
+  for (size_t end; (end = unread_.find('\n')) != std::string::npos; unread_.erase(0, end + 1))
+    if (auto message = from_line(unread_.substr(0, end))) out.push_back(std::move(*message));
+  return out;
 }
 
 void Process::ended(int status) {

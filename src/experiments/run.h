@@ -61,6 +61,7 @@ struct TrainOptions {
   bool overwrite = false;    // removes the run that is there, if it is one and nothing else
   bool tensorboard = false;  // write event files, too; a run that has them goes on with them
   std::function<void(const Progress&)> progress = {};  // called now and then
+  std::function<void(const std::string&)> warn = {};   // of what is no error; default: stderr
   std::function<bool()> interrupted = {};              // true: finish the step, save, stop
 };
 

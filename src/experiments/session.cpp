@@ -54,13 +54,18 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
                       .device = options.device,
                       .gpu = options.device == "cpu" ? "" : ops::gpu()->name()});
   if (settled.device != options.device)
-    fmt::print(stderr, "warning: the run began on {} and goes on on {}: its bits will differ\n",
-               settled.device, options.device);
+    warn(cat("the run began on ", settled.device, " and goes on on ", options.device,
+             ": its bits will differ"));
   threads_ = std::make_unique<training::Threads>(settled.threads);
-  trainer_ = training::make_trainer(*model_, *task_, config.train, uint64_t(config.seed));
+  trainer_ =
+      std::make_unique<training::Trainer>(*model_, *task_, config.train, uint64_t(config.seed));
   evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
   open_logs(folder_.existed() ? restore() : "");
   begin_ = reported_ = Clock::now();
+}
+
+void Session::warn(const std::string& sentence) const {
+  options_.warn ? options_.warn(sentence) : fmt::print(stderr, "warning: {}\n", sentence);
 }
 
 void Session::open_logs(const std::string& change) {
@@ -81,8 +86,7 @@ void Session::open_logs(const std::string& change) {
 std::string Session::restore() {
   const auto& checkpoints = folder_.checkpoints();
   const int64_t step = checkpoints.newest(&damaged_);
-  for (const auto& sentence : damaged_)
-    fmt::print(stderr, "warning: {}; going on from step {}\n", sentence, step);
+  for (const auto& sentence : damaged_) warn(cat(sentence, "; going on from step ", step));
   checkpoints.tidy(step);
   if (step < 0) return "";
   const std::string from = checkpoints.path(step);

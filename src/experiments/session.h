@@ -28,6 +28,7 @@ class Session {
   bool evaluate();  // whether it is the best so far
   void save();
   void report(bool now);
+  void warn(const std::string& sentence) const;
   double seconds() const;
   bool read_result(TrainResult& out) const;
   TrainResult finish(bool interrupted);

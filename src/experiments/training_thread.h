@@ -1,36 +1,30 @@
 #pragma once
 #include <atomic>
 #include <mutex>
-#include <string>
 #include <thread>
 
-#include "experiments/run.h"
+#include "experiments/child.h"
 
 namespace lrnn::experiments {
 
-// A run that trains in a thread of this process. Runs that share a GPU are quickest so: kernels of
-// different processes take turns on it, those of one process run side by side.
-class TrainingThread {
+// A run that trains in a thread of this process.
+class TrainingThread final : public Child {
  public:
   // Goes on with the run in the folder if there is one. What is shown, and when to stop, is ours.
   TrainingThread(const RunConfig& config, const TrainOptions& options);
-  ~TrainingThread();  // stops it and waits
-  TrainingThread(const TrainingThread&) = delete;
-  TrainingThread& operator=(const TrainingThread&) = delete;
+  ~TrainingThread() override;
 
-  bool running() const { return !ended_; }
-  void stop() { stop_ = true; }  // save, then end
-  // Once it does not run any more, as the program's exit codes are: 0 done, 2 failed, 130 stopped.
-  int code() const { return code_; }
-  std::string error() const { return error_; }
-  Progress progress() const;
+  bool running() override { return !ended_; }
+  void stop() override { stop_ = true; }
+  std::vector<Message> said() override;
+  int code() const override { return code_; }
 
  private:
   void work(const RunConfig& config, TrainOptions options);
+  void say(Message message);
 
-  mutable std::mutex mutex_;
-  Progress progress_;
-  std::string error_;
+  std::mutex mutex_;
+  std::vector<Message> said_;
   int code_ = -1;
   std::atomic<bool> stop_ = false, ended_ = false;
   std::thread thread_;  // last: it uses all the others

@@ -29,20 +29,20 @@ void check_example(const Example& e, int64_t vocabulary) {
           ", outside its vocabulary of ", vocabulary);
 }
 
-}  // namespace
+int64_t questions(const Example& e) {
+  return std::count_if(e.target.begin(), e.target.end(), [](int64_t t) { return t >= 0; });
+}
 
-Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary) {
-  check(count > 0, "a batch needs at least one example");
+// All of one length, or end to end.
+Batch pack(const Example* examples, int64_t count) {
   const Example* end = examples + count;
   int64_t total = 0;
   bool equal = true, last_only = true;
   for (auto e = examples; e != end; ++e) {
-    check_example(*e, vocabulary);
     total += int64_t(e->input.size());
     equal &= e->input.size() == examples->input.size();
     last_only &= asks_at_the_end_only(*e);
   }
-
   Batch out;
   out.context.last_only = last_only;
   out.input = torch::empty({total}, torch::kInt64);
@@ -55,15 +55,44 @@ Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary) {
     target =
         std::copy(last_only ? e->target.end() - 1 : e->target.begin(), e->target.end(), target);
     begin[1] = begin[0] + int64_t(e->input.size());
-    out.targets += std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
   }
-  check(out.targets > 0, "the task made a batch without a single target");
-  if (equal) {
-    out.input = out.input.view({count, -1});
-  } else {
-    out.input = out.input.unsqueeze(0);
-    out.context.cu_seqlens = cu_seqlens;
+  out.input = equal ? out.input.view({count, -1}) : out.input.unsqueeze(0);
+  if (!equal) out.context.cu_seqlens = cu_seqlens;
+  return out;
+}
+
+Batch pad(const Example* examples, int64_t count, int64_t length) {
+  Batch out;
+  out.input = torch::zeros({count, length}, torch::kInt64);
+  out.target = torch::full({count * length}, -1, torch::kInt64);
+  auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
+  bool one_each = true;
+  for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
+    check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
+          " tokens does not fit into a rectangle of ", length);
+    std::copy(e->input.begin(), e->input.end(), input);
+    std::copy(e->target.begin(), e->target.end(), target);
+    one_each = one_each && questions(*e) == 1;
   }
+  if (one_each) {
+    out.context.only = (out.target >= 0).nonzero().squeeze(1);
+    out.target = out.target.index_select(0, out.context.only);
+  }
+  return out;
+}
+
+}  // namespace
+
+Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary, int64_t length) {
+  check(count > 0, "a batch needs at least one example");
+  int64_t targets = 0;
+  for (auto e = examples; e != examples + count; ++e) {
+    check_example(*e, vocabulary);
+    targets += questions(*e);
+  }
+  check(targets > 0, "the task made a batch without a single target");
+  Batch out = length ? pad(examples, count, length) : pack(examples, count);
+  out.targets = targets;
   return out;
 }
 
@@ -71,31 +100,6 @@ int64_t longest(const Example* examples, int64_t count) {
   size_t out = 0;
   for (auto e = examples; e != examples + count; ++e) out = std::max(out, e->input.size());
   return int64_t(out);
-}
-
-Batch make_rectangle(const Example* examples, int64_t count, int64_t vocabulary, int64_t length) {
-  check(count > 0, "a batch needs at least one example");
-  Batch out;
-  out.input = torch::zeros({count, length}, torch::kInt64);
-  out.target = torch::full({count * length}, -1, torch::kInt64);
-  auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
-  bool one_each = true;
-  for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
-    check_example(*e, vocabulary);
-    check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
-          " tokens does not fit into a rectangle of ", length);
-    std::copy(e->input.begin(), e->input.end(), input);
-    std::copy(e->target.begin(), e->target.end(), target);
-    const auto asked =
-        std::count_if(e->target.begin(), e->target.end(), [](auto t) { return t >= 0; });
-    out.targets += asked, one_each = one_each && asked == 1;
-  }
-  check(out.targets > 0, "the task made a batch without a single target");
-  if (one_each) {
-    out.context.only = (out.target >= 0).nonzero().squeeze(1);
-    out.target = out.target.index_select(0, out.context.only);
-  }
-  return out;
 }
 
 Batch room_for(const Batch& batch, torch::Device device) {

@@ -8,24 +8,23 @@
 
 namespace lrnn::training {
 
-// Some examples as tensors, holding the work that reaches the loss and no more. Sequences of
-// different lengths lie end to end instead of being padded; when every example asks one question,
-// at its end, only that position goes through the model's last rows.
+// Some examples as tensors, holding the work that reaches the loss and little more. Where every
+// example asks one question only those positions go through the model's last rows.
 struct Batch {
-  torch::Tensor input;      // int64 [B,T] when all lengths are equal, else packed [1,total]
+  torch::Tensor input;      // int64 [B,T], or packed [1,total]
   mixers::Context context;  // matches input
   torch::Tensor target;     // int64 [rows]: one per row of the flattened logits, -1: none
   int64_t targets = 0;      // those that are not -1
 };
 
-// The examples keep their order.
-Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary);
-
-// The same examples as a rectangle [count,length] on the CPU, for devices that want equal shapes:
-// shorter ones are followed by tokens without a target, which no causal model takes notice of. When
-// every example asks one question, context.only names those rows, and there are no other targets.
-Batch make_rectangle(const tasks::Example* examples, int64_t count, int64_t vocabulary,
-                     int64_t length);
+// The examples in their order. With length 0 those of different lengths lie end to end, and
+// context.last_only says that each asks one question, at its end.
+//
+// With another length they are a rectangle [count,length], for devices that want equal shapes:
+// shorter ones are followed by tokens without a target, which no causal model takes notice of, and
+// context.only names the rows of the questions where each asks one.
+Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary,
+                 int64_t length = 0);
 // Room for such a batch on `device`, and the batch copied there; the host need not wait for it.
 Batch room_for(const Batch& batch, torch::Device device);
 void send(const Batch& batch, Batch& to);

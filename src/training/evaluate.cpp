@@ -4,10 +4,10 @@
 #include <optional>
 #include <tuple>
 
-#include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/batch.h"
 #include "training/precision.h"
+#include "training/recordings.h"
 
 namespace lrnn::training {
 
@@ -84,83 +84,77 @@ struct Answers {
   std::vector<char> right;  // in the order of the targets
 };
 
-Answers answers_on_cpu(model::Model& model, const Piece& piece, const EvaluateOptions& options) {
-  auto batch = make_batch(piece.examples, piece.count, model.vocabulary());
-  batch.context.kernel = options.kernel;
-  model::State state;
-  const auto logits = model.forward(batch.input, state, batch.context);
-  Answers out{
-      .loss = loss_sum(logits, batch).item<double>(), .targets = batch.targets, .right = {}};
-  // -1 is never an argmax, so rows without a target are false; keep the others.
-  const auto hits = right(logits, batch).masked_select(batch.target >= 0).contiguous();
-  out.right.assign(hits.const_data_ptr<bool>(), hits.const_data_ptr<bool>() + hits.numel());
-  return out;
-}
-
 }  // namespace
 
-// The forwards on a GPU, by shape. One at a time is under way.
+// The forwards, on a GPU recorded by shape. One at a time is under way.
 struct Evaluator::Forwards {
-  Forwards(model::Model& model, bool record) : model_(model), record_(record) {}
+  Forwards(model::Model& model, bool record)
+      : model_(model), gpu_(!model.device().is_cpu()), by_shape_(record) {}
+
+  int64_t tokens() const { return gpu_ ? kTokensPerGpuForward : kTokensPerForward; }
 
   void begin(const Piece& piece, const EvaluateOptions& options) {
-    const int64_t length = (longest(piece.examples, piece.count) + kPadTo - 1) / kPadTo * kPadTo;
-    const Batch batch = make_rectangle(piece.examples, piece.count, model_.vocabulary(), length);
+    const int64_t most = longest(piece.examples, piece.count);
+    const int64_t length = gpu_ ? (most + kPadTo - 1) / kPadTo * kPadTo : 0;
+    Batch batch = make_batch(piece.examples, piece.count, model_.vocabulary(), length);
+    batch.context.kernel = options.kernel;
     target_ = batch.target, targets_ = batch.targets;
-    auto& of = by_shape_[{piece.count, length, batch.context.only.defined(), options.precision,
-                          options.kernel}];
-    const bool known = of.batch.input.defined();
-    if (!known) {
-      of.batch = room_for(batch, model_.device());
-      of.batch.context.kernel = options.kernel;
-    }
-    send(batch, of.batch);
-    if (record_ && known && !of.recording) {
-      const ops::Recording* beside = nullptr;
-      for (const auto& [shape, other] : by_shape_)
-        if (other.recording) beside = other.recording.get();
-      of.recording = ops::gpu()->record([&] { work(of, options.precision); }, beside);
-    }
-    of.recording ? of.recording->replay() : work(of, options.precision);
-    loss_ = of.loss, right_ = of.right;
+    gpu_ ? replay(batch, options.precision) : work(batch, options.precision, said_);
   }
 
   Answers end() {
-    Answers out{.loss = loss_.item<double>(), .targets = targets_, .right = {}};
-    const auto hits = right_.cpu();
+    Answers out{.loss = said_.loss.item<double>(), .targets = targets_, .right = {}};
+    const auto hits = said_.right.cpu().contiguous();
     const bool* const hit = hits.const_data_ptr<bool>();
     const int64_t* const target = target_.const_data_ptr<int64_t>();
     for (int64_t i = 0; i < target_.numel(); ++i)
       if (target[i] >= 0) out.right.push_back(hit[i]);
-    loss_.reset(), right_.reset();
+    said_ = {};
     return out;
   }
 
  private:
+  struct Said {
+    torch::Tensor loss, right;
+  };
   struct Forward {
     Batch batch;  // on the GPU
-    torch::Tensor loss, right;
-    std::unique_ptr<ops::Recording> recording;
+    Said said;
   };
+  // Examples, length, whether there is Context::only, precision, kernel.
+  using Shape = std::tuple<int64_t, int64_t, bool, std::string, std::string>;
+
+  // Shapes that come back are worth recording.
+  void replay(const Batch& batch, const std::string& precision) {
+    auto& of = by_shape_.at({batch.input.size(0), batch.input.size(1), batch.context.only.defined(),
+                             precision, batch.context.kernel});
+    const bool known = of.batch.input.defined();
+    if (!known) of.batch = room_for(batch, model_.device());
+    send(batch, of.batch);
+    const auto forward = [&] { work(of.batch, precision, of.said); };
+    if (known && by_shape_.wanted(of)) by_shape_.record(of, forward);
+    by_shape_.run(of, forward);
+    said_ = of.said;
+  }
+
   // Casts of the weights belong into a recording, hence the precision inside.
-  void work(Forward& of, const std::string& precision) {
+  void work(const Batch& batch, const std::string& precision, Said& said) {
     Precision guard(precision, model_.device().type());
     model::State state;
-    const auto logits = model_.forward(of.batch.input, state, of.batch.context);
-    of.loss = loss_sum(logits, of.batch), of.right = right(logits, of.batch);
+    const auto logits = model_.forward(batch.input, state, batch.context);
+    said = {loss_sum(logits, batch), right(logits, batch)};
   }
 
   model::Model& model_;
-  bool record_;
-  std::map<std::tuple<int64_t, int64_t, bool, std::string, std::string>, Forward> by_shape_;
-  torch::Tensor target_, loss_, right_;  // of what is under way
+  bool gpu_;
+  Recordings<Shape, Forward> by_shape_;
+  Said said_;             // of what is under way
+  torch::Tensor target_;  // its own, on the CPU
   int64_t targets_ = 0;
 };
 
 Evaluator::Evaluator(model::Model& model, const tasks::Task& task, bool record)
-    : model_(model), task_(task) {
-  if (!model.device().is_cpu()) forwards_ = std::make_unique<Forwards>(model, record);
-}
+    : model_(model), task_(task), forwards_(std::make_unique<Forwards>(model, record)) {}
 Evaluator::~Evaluator() = default;
 
 Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
@@ -173,9 +167,9 @@ Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
         " to ", length.hi);
 
   torch::InferenceMode no_gradients;
-  const int64_t most = forwards_ ? kTokensPerGpuForward : kTokensPerForward;
+  // On the CPU the weights are cast once for all forwards; a recording casts its own.
   std::optional<Precision> precision;
-  if (!forwards_) precision.emplace(options.precision, torch::kCPU);
+  if (model_.device().is_cpu()) precision.emplace(options.precision, torch::kCPU);
   Counter counter(task_.score());
   double loss = 0;
   int64_t batches = 0;
@@ -195,7 +189,7 @@ Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
     if (piece.examples + piece.count == batch.examples.data() + batch.examples.size())
       loss += batch.sum / double(batch.targets), ++batches;
   };
-  // Of the GPU's answers the last are read when the next examples are ready.
+  // The last answers are read when the next examples are ready: a GPU works meanwhile.
   std::shared_ptr<Drawn> under_way;
   Piece piece{};
   const auto read = [&] {
@@ -207,12 +201,8 @@ Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
     batch->examples = draw(task_, options.seed, tasks::Split::kEval, length, first,
                            std::min(options.batch, samples - first));
     for (int64_t i = 0, n; i < int64_t(batch->examples.size()); i += n) {
-      n = fitting(batch->examples, i, most);
+      n = fitting(batch->examples, i, forwards_->tokens());
       const Piece next{&batch->examples[size_t(i)], n};
-      if (!forwards_) {
-        count(*batch, next, answers_on_cpu(model_, next, options));
-        continue;
-      }
       read();
       forwards_->begin(next, options);
       under_way = batch, piece = next;

@@ -54,7 +54,7 @@ class Evaluator {
   struct Forwards;
   model::Model& model_;
   const tasks::Task& task_;
-  std::unique_ptr<Forwards> forwards_;  // on a GPU
+  std::unique_ptr<Forwards> forwards_;
 };
 
 Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options);

@@ -1,84 +1,102 @@
 #include "training/trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <future>
+#include <utility>
 
 #include "ops/torch.h"
-#include "training/gpu_trainer.h"
 #include "training/nonfinite.h"
-#include "training/precision.h"
 #include "training/schedule.h"
 
 namespace lrnn::training {
+namespace {
+
+// Few recordings, little padding: an eighth of the longest sequence, and a multiple of 8. Where all
+// are equally long there is one recording anyway.
+int64_t bucket_of(const tasks::Task& task) {
+  const Range length = task.length(tasks::Split::kTrain);
+  return length.lo == length.hi ? 1 : std::max<int64_t>(8, (length.hi / 8 + 7) / 8 * 8);
+}
+
+// Examples are pure functions of their numbers: large batches are drawn by several threads, so that
+// a GPU need not wait for one. The CPU's threads are those the config allows.
+constexpr int64_t kTokensPerThread = 32768;
+constexpr int64_t kMostThreads = 4;
+
+}  // namespace
 
 Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig& config,
-                 uint64_t seed)
+                 uint64_t seed, bool record)
     : model_(model), task_(task), config_(config), seed_(seed), optimizer_(model, config) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
+  execution_ = model.device().is_cpu()
+                   ? as_it_comes(model, optimizer_, config)
+                   : recorded(model, optimizer_, config, bucket_of(task), record);
 }
 
 std::vector<tasks::Example> Trainer::examples(int64_t index) const {
   const auto split = tasks::Split::kTrain;
-  return draw(task_, seed_, split, task_.length(split), index * config_.batch, config_.batch);
+  const Range length = task_.length(split);
+  const int64_t batch = config_.batch, first = index * batch;
+  const int64_t threads =
+      model_.device().is_cpu()
+          ? 1
+          : std::clamp<int64_t>(batch * length.hi / kTokensPerThread, 1, kMostThreads);
+  if (threads == 1) return draw(task_, seed_, split, length, first, batch);
+  std::vector<std::future<std::vector<tasks::Example>>> shares;
+  for (int64_t i = 0; i < threads; ++i) {
+    const int64_t begin = i * batch / threads, end = (i + 1) * batch / threads;
+    shares.push_back(std::async(std::launch::async, [=, this] {
+      return draw(task_, seed_, split, length, first + begin, end - begin);
+    }));
+  }
+  std::vector<tasks::Example> out;
+  out.reserve(size_t(batch));
+  for (auto& share : shares)
+    for (auto& example : share.get()) out.push_back(std::move(example));
+  return out;
 }
 
-std::vector<Batch> Trainer::batches(int64_t index) const {
+// The parts are as equal in size as can be.
+Parts Trainer::make(int64_t index) const {
   const auto all = examples(index);
-  std::vector<Batch> out;
+  const int64_t length = execution_->padded(longest(all.data(), config_.batch));
+  Parts out;
+  out.index = index;
   for (int64_t part = 0; part < config_.accumulate; ++part) {
-    const int64_t first = part_begin(part), last = part_begin(part + 1);
-    out.push_back(make_batch(&all[size_t(first)], last - first, task_.vocabulary()));
+    const int64_t first = part * config_.batch / config_.accumulate,
+                  last = (part + 1) * config_.batch / config_.accumulate;
+    out.parts.push_back(make_batch(&all[size_t(first)], last - first, task_.vocabulary(), length));
+    out.targets += out.parts.back().targets;
   }
+  execution_->prepare(out);
   return out;
 }
 
 Update Trainer::update(int64_t step, int64_t index) {
-  const auto parts = batches(index);
+  const Parts parts = next_.index == index ? std::exchange(next_, {}) : make(index);
   Update out;
-  out.lr = learning_rate(config_, step);
-  for (const auto& part : parts) out.targets += part.targets;
-
-  optimizer_.zero_grad();
-  for (const auto& part : parts) {
-    torch::Tensor loss;
-    {
-      Precision precision(config_.precision, torch::kCPU);
-      model::State state;
-      const auto logits = model_.forward(part.input, state, part.context);
-      loss = loss_sum(logits, part) / double(out.targets);
-      out.right += right(logits, part).sum().item<int64_t>();
-    }
-    const double value = loss.item<double>();
-    out.loss += value;
-    if (!std::isfinite(value)) {
-      if (config_.nonfinite == "stop")
-        not_finite(step, "loss", find_in_forward(model_, part, config_.precision));
-      out.skipped = true;
-      return out;
-    }
-    loss.backward();
-  }
-
-  out.grad_norm = optimizer_.grad_norm();
-  if (!std::isfinite(out.grad_norm)) {
-    if (config_.nonfinite == "stop") not_finite(step, "gradient", find_in_gradients(model_));
-    out.skipped = true;
-    return out;
-  }
-  optimizer_.step(out.lr, AdamW::clip(out.grad_norm, config_.clip));
+  out.lr = learning_rate(config_, step), out.targets = parts.targets;
+  const auto& computed = execution_->run(parts, out, [&] { next_ = make(index + 1); });
+  if (out.skipped && config_.nonfinite == "stop") stop(step, computed, out);
   return out;
 }
 
-void Trainer::not_finite(int64_t step, const std::string& what, const std::string& where) const {
-  throw Error(cat("the ", what, " is not finite at step ", step, ": first in ", where),
+void Trainer::stop(int64_t step, const std::vector<Batch>& parts, const Update& update) {
+  const bool loss = !std::isfinite(update.loss);
+  std::string where = loss ? "" : find_in_gradients(model_);
+  // The weights are as they were: the same parts show the same again. One whose loss is finite says
+  // no more than "the loss".
+  if (loss)
+    for (const auto& part : parts)
+      if (where.empty() || where.starts_with("the loss"))
+        where = find_in_forward(model_, part, config_.precision);
+  throw Error(cat("the ", loss ? "loss" : "gradient", " is not finite at step ", step,
+                  ": first in ", where),
               "lower train.lr, set train.clip=1, or pass over such batches with "
               "train.nonfinite=skip");
-}
-
-std::unique_ptr<Trainer> make_trainer(model::Model& model, const tasks::Task& task,
-                                      const TrainConfig& config, uint64_t seed) {
-  if (model.device().is_cpu()) return std::make_unique<Trainer>(model, task, config, seed);
-  return std::make_unique<GpuTrainer>(model, task, config, seed);
 }
 
 }  // namespace lrnn::training

@@ -12,7 +12,7 @@
 #include "tests/ops/selective_scan_cases.h"
 #include "tests/ops/slstm_cases.h"
 #include "tests/training/small.h"
-#include "training/gpu_trainer.h"
+#include "training/trainer.h"
 
 // Every kernel once, on problems as small as its tiles allow and that do not fill them: what `make
 // gpu-check` runs under the sanitizers, which slow kernels down a hundredfold. Results are held
@@ -319,7 +319,7 @@ TEST_F(EveryKernelOnGpu, AnUpdateOfTheTrainer) {
     Small small({std::string("train.precision=") + precision, "train.clip=1.0"});
     const auto stream = ops::gpu()->own_stream();
     small.model->to(torch::kCUDA);
-    training::GpuTrainer trainer(*small.model, *small.task, small.config.train, 1, false);
+    training::Trainer trainer(*small.model, *small.task, small.config.train, 1, false);
     for (int64_t step = 0; step < 2; ++step) {
       const auto update = trainer.update(step, step);
       EXPECT_TRUE(std::isfinite(update.loss)) << update.loss;

@@ -1,5 +1,3 @@
-#include "training/gpu_trainer.h"
-
 #include <barrier>
 #include <thread>
 
@@ -8,6 +6,7 @@
 #include "tests/cuda/device.h"
 #include "tests/training/small.h"
 #include "training/evaluate.h"
+#include "training/trainer.h"
 
 namespace lrnn::training {
 namespace {
@@ -45,12 +44,11 @@ Trained train(
   small.model->to(torch::kCUDA);
   Trained out;
   auto trainer =
-      std::make_unique<GpuTrainer>(*small.model, *small.task, small.config.train, 1, record);
+      std::make_unique<Trainer>(*small.model, *small.task, small.config.train, 1, record);
   for (int64_t s = 0; s < steps; ++s) {
     if (s == stop_at) {  // as a new process would, from the saved moments
       const auto saved = trainer->optimizer().state();
-      trainer =
-          std::make_unique<GpuTrainer>(*small.model, *small.task, small.config.train, 1, record);
+      trainer = std::make_unique<Trainer>(*small.model, *small.task, small.config.train, 1, record);
       trainer->optimizer().load(saved, "test");
     }
     out.updates.push_back(trainer->update(s, s));
@@ -246,7 +244,7 @@ TEST_F(GpuTraining, WhatIsNotFiniteChangesNothingAndIsNamed) {
     Small small({cat("train.nonfinite=", how)});
     const auto stream = ops::gpu()->own_stream();
     small.model->to(torch::kCUDA);
-    GpuTrainer trainer(*small.model, *small.task, small.config.train, 1);
+    Trainer trainer(*small.model, *small.task, small.config.train, 1);
     trainer.update(0, 0);
     torch::NoGradGuard no_grad;
     small.model->named_parameters()["model.layers.0.mlp.up_proj.weight"].fill_(INFINITY);

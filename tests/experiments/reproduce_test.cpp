@@ -1,5 +1,3 @@
-#include "experiments/reproduce.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 #include "experiments/folder.h"
 #include "experiments/outcome.h"
 #include "experiments/result.h"
+#include "experiments/runner.h"
 #include "tests/experiments/folder.h"
 
 namespace lrnn::experiments {
@@ -138,37 +137,88 @@ TEST(Finished, MeansThisConfigToItsEnd) {
   EXPECT_TRUE(finished(unmeasured)) << "which is not wanted";
 }
 
-// A program that trains nothing but says what training might.
-std::string pretender(const TemporaryFolder& at) {
-  write(at / "program",
-        "#!/bin/sh\necho 'warning: a byte has changed' >&2\necho 'lrnn: no' >&2\nexit 2\n");
+// A program that trains nothing but does what training might.
+std::string pretender(const TemporaryFolder& at, const std::string& script) {
+  write(at / "program", "#!/bin/sh\n" + script);
   std::filesystem::permissions(at / "program", std::filesystem::perms::owner_all);
   return at / "program";
 }
 
-TEST(Reproduce, PassesOnWhatTheRunsWarnOf) {
+const char* const kFails =
+    "echo '{\"kind\":\"warning\",\"text\":\"a byte has changed\"}' >&3\n"
+    "echo '{\"kind\":\"error\",\"text\":\"no\"}' >&3\nexit 2\n";
+
+TEST(Runner, PassesOnWhatTheRunsSay) {
   TemporaryFolder at;
   const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}});
   for (int again = 0; again < 2; ++again) {
-    const auto all = reproduce(runs, {.program = pretender(at), .jobs = 1});
+    const auto all = run_all(runs, {.program = pretender(at, kFails), .jobs = 1});
     EXPECT_EQ(all[0].state, RunProgress::kFailed);
-    EXPECT_EQ(all[0].news, "no");
+    EXPECT_EQ(all[0].error, "no");
     EXPECT_EQ(all[0].warnings, std::vector<std::string>{"a byte has changed"});
   }
 }
 
+TEST(Runner, ShowsTheLastProgressAndPassesOverWhatIsNone) {
+  TemporaryFolder at;
+  auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}});
+  runs[0].lengths = false;
+  const auto program = pretender(at,
+                                 "echo 'step 1/2  3.0 steps/s' >&3\n"
+                                 "printf '{\"kind\":\"progress\",\"step\":7,' >&3\n"
+                                 "sleep 0.5\n"
+                                 "echo '\"steps\":20,\"loss\":0.25}' >&3\n"
+                                 "for i in $(seq 50); do [ -e \"$5/go\" ] || sleep 0.1; done\n");
+  bool seen = false;
+  const auto all = run_all(
+      runs, {.program = program, .progress = [&](const std::vector<RunProgress>& now, bool) {
+               if (now[0].now.step != 7) return;
+               seen = true;
+               EXPECT_EQ(now[0].now.loss, 0.25);
+               EXPECT_TRUE(std::isnan(now[0].now.accuracy));
+               write(runs[0].folder + "/go", "");
+             }});
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(all[0].state, RunProgress::kDone);
+  EXPECT_EQ(all[0].now.step, 20);
+}
+
+TEST(Runner, SaysHowARunEndedThatSaidNothing) {
+  TemporaryFolder at;
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}});
+  const auto error = [&](const std::string& script) {
+    return run_all(runs, {.program = pretender(at, script)})[0].error;
+  };
+  EXPECT_EQ(error("exit 3\n"), "it ended with exit code 3 and did not say why");
+  EXPECT_EQ(error("kill -9 $$\n"), "the process was ended by signal 9");
+  EXPECT_EQ(run_all(runs, {.program = at / "none"})[0].error, "the program could not be started");
+}
+
+TEST(Runner, StopsEveryRunOnceAndStartsNoOther) {
+  TemporaryFolder at;
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 3, 1, false, {}});
+  const auto program = pretender(at, "trap 'exit 130' INT\necho x >>\"" + at / "started" +
+                                         "\"\nwhile :; do sleep 0.1; done\n");
+  const auto count = [&] {
+    return std::filesystem::exists(at / "started") ? std::filesystem::file_size(at / "started") : 0;
+  };
+  const auto all =
+      run_all(runs, {.program = program, .jobs = 2, .interrupted = [&] { return count() == 4; }});
+  EXPECT_EQ(count(), 4u);
+  for (const auto& run : all) EXPECT_EQ(run.state, RunProgress::kWaiting);
+}
+
 // The numbers would be of a run with two schedules.
-TEST(Reproduce, ExtendsNothingUnlessAskedTo) {
+TEST(Runner, ExtendsNothingUnlessAskedTo) {
   TemporaryFolder at;
   const auto runs =
       plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {"train.steps=30"}});
   pretend(plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}})[0], 90);
-  ReproduceOptions options{.program = pretender(at), .jobs = 1};
-  EXPECT_HAS(reproduce(runs, options)[0].news,
-             "is not the config given now: train.steps: 20 -> 30");
+  RunnerOptions options{.program = pretender(at, kFails), .jobs = 1};
+  EXPECT_HAS(run_all(runs, options)[0].error, "is not the config given now: train.steps: 20 -> 30");
   EXPECT_FALSE(std::filesystem::exists(runs[0].folder + "/train.log")) << "it was not even started";
   options.extend = true;
-  EXPECT_EQ(reproduce(runs, options)[0].news, "no");
+  EXPECT_EQ(run_all(runs, options)[0].error, "no");
 }
 
 TEST(Outcomes, ChooseTheRateByItsMedian) {
@@ -257,9 +307,10 @@ TEST(JobsThatFit, AreAsManyAsTheMemoryAllows) {
 TEST(SecondsLeft, ComeFromTheRunsThatAreKnown) {
   const auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 4, 1, false, {}});
   std::vector<RunProgress> p(4);
-  for (auto& one : p) one.steps = 20;
+  for (auto& one : p) one.now.steps = 20;
   EXPECT_EQ(seconds_left(runs, p, 2), -1);
-  p[0] = {RunProgress::kRunning, 10, 20, 2.0, ""};
+  p[0].state = RunProgress::kRunning;
+  p[0].now.step = 10, p[0].now.steps_per_second = 2;
   EXPECT_NEAR(seconds_left(runs, p, 1), 5 + 3 * 10, 1e-9);
   EXPECT_NEAR(seconds_left(runs, p, 2), 35 / 2.0, 1e-9);
   EXPECT_NEAR(seconds_left(runs, p, 100), 10, 1e-9) << "never less than the longest run";

@@ -62,4 +62,17 @@ grep -qF -- "--seeds 2 --jobs 2 --out $work/long --resume" "$work/err" || fail "
 [ "$(value 'd["interrupted"]')" = True ] || fail "--json does not say that it was interrupted"
 ls "$work"/long/seed1/checkpoints/step-* >/dev/null || fail "nothing was saved"
 
+# --- --progress: what another program can read, errors included
+expect 0 "" "$lrnn" train configs/tiny.yaml train.steps=400 --out "$work/told" --quiet --progress "$work/lines"
+expect 2 "already holds a run" "$lrnn" train configs/tiny.yaml --out "$work/told" --progress "$work/lines"
+python3 - "$work/lines" <<'PY' || fail "--progress: $(cat "$work/lines")"
+import json, sys
+*steps, error = map(json.loads, open(sys.argv[1]))
+assert {line["kind"] for line in steps} == {"progress"} and steps[-1]["step"] == steps[-1]["steps"] == 400, steps
+assert all(line["loss"] > 0 and 0 <= line["accuracy"] <= 1 and line["steps_per_second"] > 0 for line in steps), steps
+assert 0 <= steps[-1]["eval_accuracy"] <= 1 and steps[-1]["eval_scaled"] <= 1, steps
+assert error["kind"] == "error" and "already holds a run" in error["text"] and error["hint"], error
+PY
+expect 2 "--seeds excludes --progress" "$lrnn" train configs/tiny.yaml --seeds 2 --out "$work/no" --progress "$work/lines"
+
 [ $failures = 0 ] && echo "seeds: all is well"

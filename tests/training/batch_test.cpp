@@ -98,7 +98,7 @@ TEST(Batch, ARectangleIsThePackedBatch) {
   const auto examples = draw(*small.task, 1, split, small.task->length(split), 0, 7);
   const int64_t V = small.task->vocabulary(), T = longest(examples.data(), 7) + 3;
   const auto packed = make_batch(examples.data(), 7, V),
-             rectangle = make_rectangle(examples.data(), 7, V, T);
+             rectangle = make_batch(examples.data(), 7, V, T);
   EXPECT_EQ(rectangle.input.sizes(), torch::IntArrayRef({7, T}));
   EXPECT_EQ(rectangle.targets, packed.targets);
   model::State a, b;
@@ -106,7 +106,7 @@ TEST(Batch, ARectangleIsThePackedBatch) {
              got = small.model->forward(rectangle.input, b, rectangle.context);
   EXPECT_NEAR(loss_sum(got, rectangle).item<double>(), loss_sum(want, packed).item<double>(), 1e-4);
   EXPECT_EQ(right(got, rectangle).sum().item<int64_t>(), right(want, packed).sum().item<int64_t>());
-  EXPECT_THROW(make_rectangle(examples.data(), 7, V, T - 4), Error);
+  EXPECT_THROW(make_batch(examples.data(), 7, V, T - 4), Error);
 }
 
 }  // namespace
