@@ -23,10 +23,11 @@ SHAPE = "BTNHKV"
 
 
 # ------------------------------------------------------------------------------------------- reading
-def table_of(name):
-    """table.json of a set of runs, from its archive."""
+def in_archive(name, pattern):
+    """The JSON files of a set of runs whose paths match, from its archive."""
     with tarfile.open(RESULTS / f"{name}.tar.gz") as archive:
-        return json.load(archive.extractfile(f"{name}/table.json"))
+        members = sorted(m.name for m in archive.getmembers() if re.fullmatch(f"{name}/{pattern}", m.name))
+        return [json.load(archive.extractfile(member)) for member in members]
 
 
 def lines(name):
@@ -52,7 +53,7 @@ def source(name, rows=()):
 def cells(*folders):
     """The cells of `lrnn reproduce` that have a result."""
     for folder in folders:
-        for cell in table_of(folder)["cells"]:
+        for cell in in_archive(folder, r"table\.json")[0]["cells"]:
             if cell["ours"]["best"] is not None:
                 yield folder, cell
 
@@ -303,7 +304,7 @@ def runs():
     rows, commands = [], []
     for line in (RESULTS / "runs.jsonl").read_text().splitlines():
         run = json.loads(line)
-        infos = [json.loads(file.read_text()) for file in sorted((RESULTS / run["folder"]).glob("*/*/info.json"))]
+        infos = in_archive(run["folder"], r"[^/]+/[^/]+/info\.json")
         machine = statistics.mode(info["gpu"] for info in infos)
         rows.append([f"`{run['folder']}`", len(infos), min(info["started"] for info in infos)[:10], machine,
                      run["commit"], f"{run['wall_s']} s"])
