@@ -25,14 +25,18 @@ Action eval(CLI::App& app) {
   app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->type_name("NAME");
-  app.add_option(
-         "--kernel", a->kernels,
-         "of delta_product with cuda: exact, accurate or fast (default: as the config says); "
-         "several are compared")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"exact", "accurate", "fast"}))
-      ->type_name("NAME,..");
+  const auto accuracy = [&](const char* name) {
+    return app
+        .add_option(name, a->accuracies,
+                    "of delta_product with cuda: exact, accurate or fast (default: as the config "
+                    "says); several are compared")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember({"exact", "accurate", "fast"}))
+        ->type_name("NAME,..");
+  };
+  const auto* const now = accuracy("--accuracy");
+  auto* const before = accuracy("--kernel")->group("");  // its name until 0.1
   app.add_flag("--json", a->json, "one JSON object");
   add_progress(app);
   const auto device = add_device(app);
@@ -46,10 +50,13 @@ Action eval(CLI::App& app) {
       "RUN/figures/kernels.svg).\n\n"
       "Examples:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096\n"
       "  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
-      "  lrnn eval runs/x --device cuda --kernel exact,accurate,fast");
-  return [a, lengths, given, device] {
-    if (!a->kernels.empty() && *device == "cpu")
-      throw Error("--kernel chooses between GPU kernels", "add --device cuda, or leave it out");
+      "  lrnn eval runs/x --device cuda --accuracy exact,accurate,fast");
+  return [a, lengths, given, device, now, before] {
+    if (before->count() > 0) say("warning: --kernel is called --accuracy now");
+    if (before->count() > 0 && now->count() > 0)
+      throw Error("--kernel and --accuracy are one option", "give --accuracy alone");
+    if (!a->accuracies.empty() && *device == "cpu")
+      throw Error("--accuracy chooses between GPU kernels", "add --device cuda, or leave it out");
     if (given->count() > 0) a->length = parse_lengths(*lengths);
     const auto stream = use_device(*device);
     return evaluate_runs(*a, *device);

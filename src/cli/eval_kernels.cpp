@@ -41,8 +41,8 @@ int compare_kernels(experiments::Run& run, const EvalArguments& a) {
   std::vector<std::string> names = {"float32 recurrence"}, keys = {"kernel float32"};
   std::vector<Measured> measured = {measure(run, sequences, how)};
   how.precision = "bfloat16";
-  for (const auto& kernel : a.kernels) {
-    how.kernel = kernel;
+  for (const auto& kernel : a.accuracies) {
+    how.accuracy = kernel;
     names.push_back("bfloat16 " + kernel), keys.push_back("kernel " + kernel);
     measured.push_back(measure(run, sequences, how));
   }

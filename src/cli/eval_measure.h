@@ -7,9 +7,9 @@
 namespace lrnn::cli {
 
 struct EvalArguments {
-  std::vector<std::string> runs;     // several: side by side
-  std::string precision, out;        // out: the figure; empty: in the first run's folder
-  std::vector<std::string> kernels;  // several: they are compared
+  std::vector<std::string> runs;        // several: side by side
+  std::string precision, out;           // out: the figure; empty: in the first run's folder
+  std::vector<std::string> accuracies;  // several: they are compared
   Lengths length;
   int64_t samples = 0, seed = -1;
   bool json = false;

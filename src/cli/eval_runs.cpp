@@ -58,8 +58,8 @@ std::vector<EvaluatedRun> open_all(const EvalArguments& a, const std::string& de
     auto& run = out.back().run;
     out.back().model = experiments::identity(run.config.model);
     const std::string mixer = run.config.model.mixer.text("name");
-    check(a.kernels.empty() || mixer == "delta_product" || mixer == "delta_net",
-          "--kernel chooses between kernels of delta_product, and this model's mixer is ", mixer);
+    check(a.accuracies.empty() || mixer == "delta_product" || mixer == "delta_net",
+          "--accuracy chooses between kernels of delta_product, and this model's mixer is ", mixer);
     run.model->to(torch::Device(device));
   }
   require_one_question(out);
@@ -71,7 +71,7 @@ void measure_all(std::vector<EvaluatedRun>& all, const Sequences& sequences,
   for (auto& [folder, run, measured, model] : all) {
     training::EvaluateOptions how;
     how.precision = a.precision.empty() ? run.config.train.precision : a.precision;
-    if (!a.kernels.empty()) how.kernel = a.kernels[0];
+    if (!a.accuracies.empty()) how.accuracy = a.accuracies[0];
     measured = measure(run, sequences, how);
   }
 }
@@ -170,11 +170,11 @@ std::vector<std::string> short_names(const std::vector<std::string>& folders) {
 }
 
 int evaluate_runs(const EvalArguments& a, const std::string& device) {
-  if (a.kernels.size() > 1 && a.runs.size() > 1)
+  if (a.accuracies.size() > 1 && a.runs.size() > 1)
     throw Error("several kernels are compared on one run at a time",
                 "name one run, or one kernel for all of them");
   auto all = open_all(a, device);
-  if (a.kernels.size() > 1) return compare_kernels(all.front().run, a);
+  if (a.accuracies.size() > 1) return compare_kernels(all.front().run, a);
   const auto sequences = sequences_of(all.front().run, a);
   measure_all(all, sequences, a);
   return all.size() > 1 ? report_several(a, all, sequences) : report_one(a, all.front(), sequences);

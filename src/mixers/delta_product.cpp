@@ -246,7 +246,7 @@ class DeltaProduct final : public Mixer {
          .state = before(in, state, context),
          .scale = {},
          .cu_seqlens = context.cu_seqlens,
-         .accuracy = context.kernel.empty() ? c_.asked_accuracy() : context.kernel});
+         .accuracy = context.accuracy.empty() ? c_.asked_accuracy() : context.accuracy});
     state[0] = out.state;
     return out;
   }

@@ -21,9 +21,9 @@ struct Context {
   // Undefined, or int64 [n], rising: only these of the flattened [B*T] rows are wanted, [1,n,..]. A
   // mixer may give all rows nevertheless; a model does not.
   Tensor only = {};
-  // Of a recurrence that has several kernels on a GPU: exact, accurate, fast; empty: as the mixer's
-  // config says.
-  std::string kernel = {};
+  // Of a recurrence that has several kernels on a GPU: exact, accurate or fast; empty: as the
+  // mixer's config says.
+  std::string accuracy = {};
   // Called with what the layer computes on the way, for those who look inside; a model puts
   // "layers.0." in front of the name. It changes no result. What a token does to the state, which
   // is what `lrnn spectrum` shows, is told by one of these, for x [B,T,..] (of packed x nothing

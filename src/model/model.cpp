@@ -45,7 +45,7 @@ class Trunk : public torch::nn::Module {
     Context out{.cu_seqlens = context.cu_seqlens,
                 .last_only = last && context.last_only,
                 .only = last ? context.only : Tensor(),
-                .kernel = context.kernel};
+                .accuracy = context.accuracy};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
         context.observe(cat("layers.", layer, ".", name), value);

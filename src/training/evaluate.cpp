@@ -97,7 +97,7 @@ struct Evaluator::Forwards {
     const int64_t most = longest(piece.examples, piece.count);
     const int64_t length = gpu_ ? (most + kPadTo - 1) / kPadTo * kPadTo : 0;
     Batch batch = make_batch(piece.examples, piece.count, model_.vocabulary(), length);
-    batch.context.kernel = options.kernel;
+    batch.context.accuracy = options.accuracy;
     target_ = batch.target, targets_ = batch.targets;
     gpu_ ? replay(batch, options.precision) : work(batch, options.precision, said_);
   }
@@ -127,7 +127,7 @@ struct Evaluator::Forwards {
   // Shapes that come back are worth recording.
   void replay(const Batch& batch, const std::string& precision) {
     auto& of = by_shape_.at({batch.input.size(0), batch.input.size(1), batch.context.only.defined(),
-                             precision, batch.context.kernel});
+                             precision, batch.context.accuracy});
     const bool known = of.batch.input.defined();
     if (!known) of.batch = room_for(batch, model_.device());
     send(batch, of.batch);

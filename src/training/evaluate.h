@@ -37,7 +37,7 @@ struct EvaluateOptions {
   Range length = {0, 0};  // {0,0}: the task's own range
   int64_t batch = 256;
   std::string precision = "float32";
-  std::string kernel = {};  // see mixers::Context
+  std::string accuracy = {};  // see mixers::Context
 };
 
 // Evaluates a model again and again. On a GPU the forward of a shape that comes back is recorded

@@ -37,7 +37,7 @@ TEST(EvalKernels, AreComparedOnTheSameSequences) {
   const std::string run = trained_in(folder, {"train.steps=2"});
   auto opened = experiments::open(run);
   EvalArguments a;
-  a.runs = {run}, a.kernels = {"exact", "fast"}, a.samples = 200, a.length.range = {3, 60};
+  a.runs = {run}, a.accuracies = {"exact", "fast"}, a.samples = 200, a.length.range = {3, 60};
   ASSERT_EQ(compare_kernels(opened, a), kDone);
   const auto cells = cells_of(read_file(run + "/eval/kernels.csv"));
   ASSERT_GT(cells.size(), 3u);
@@ -65,7 +65,7 @@ TEST(EvalKernels, OfPrefixes) {
                           "100}, eval: {length: 20, samples: 50}}"});
   auto opened = experiments::open(run);
   EvalArguments a;
-  a.runs = {run}, a.kernels = {"exact", "accurate", "fast"};
+  a.runs = {run}, a.accuracies = {"exact", "accurate", "fast"};
   ASSERT_EQ(compare_kernels(opened, a), kDone);
   const auto cells = cells_of(read_file(run + "/eval/kernels.csv"));
   ASSERT_EQ(cells.size(), 22u);  // the beginning and 20 tokens, and the head

@@ -221,7 +221,7 @@ std::string asked_for(const std::string& switches, const std::string& kernel = "
   mixer->initialise({});
   State state;
   mixer->forward({torch::randn({1, 3, 4}), {}}, state,
-                 {.cu_seqlens = {}, .last_only = false, .kernel = kernel});
+                 {.cu_seqlens = {}, .last_only = false, .accuracy = kernel});
   return overheard;
 }
 
@@ -236,7 +236,7 @@ TEST(DeltaProductLayer, AsksForTheAccuracyItNeeds) {
   for (const std::string said : {"fast", "accurate", "exact"}) {
     EXPECT_EQ(asked_for("accuracy: " + said), said);
     EXPECT_EQ(asked_for("forget_gate: true\nrange: [0, 1]\naccuracy: " + said), said);
-    EXPECT_EQ(asked_for("accuracy: exact", said), said);  // lrnn eval --kernel
+    EXPECT_EQ(asked_for("accuracy: exact", said), said);  // lrnn eval --accuracy
   }
   EXPECT_THROW(asked_for("accuracy: good"), Error);
 }

@@ -87,8 +87,9 @@ expect 0 "" "$lrnn" eval "$run" --json; json eval
 [ -s "$run/eval/length.csv" ] || fail "no CSV"
 python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$run/figures/length.svg" || fail "length.svg"
 expect 0 "" "$lrnn" eval "$run" --lengths 3:80 --samples 64
-expect 2 "GPU kernels" "$lrnn" eval --kernel exact,fast "$run"
-expect 2 "--kernel" "$lrnn" eval "$run" --kernel exact,quick
+expect 2 "GPU kernels" "$lrnn" eval --accuracy exact,fast "$run"
+expect 2 "--accuracy" "$lrnn" eval "$run" --accuracy exact,quick
+expect 2 "--kernel is called --accuracy now" "$lrnn" eval "$run" --kernel exact
 expect 0 "" "$lrnn" spectrum "$run" --json; json spectrum
 expect 0 "" "$lrnn" spectrum "$run"
 python3 -c "import sys, xml.dom.minidom as x; x.parse(sys.argv[1])" "$run/figures/spectrum.svg" || fail "spectrum.svg"
