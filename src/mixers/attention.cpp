@@ -160,17 +160,13 @@ class Attention final : public Mixer {
 
 }  // namespace
 
-MixerPtr make_attention(int64_t width, const Section& at) {
-  const auto c = load<AttentionConfig>(at, {"name"});
-  at.require(c.head_dim > 0 || width % c.heads == 0, "heads", "must divide the width ", width,
-             " where head_dim is not given, got ", c.heads);
-  return std::make_shared<Attention>(width, c);
+Entry entry_attention(const char* name, const char* about) {
+  const auto build = [](int64_t width, const AttentionConfig& c, const Section& at) {
+    at.require(c.head_dim > 0 || width % c.heads == 0, "heads", "must divide the width ", width,
+               " where head_dim is not given, got ", c.heads);
+    return std::make_shared<Attention>(width, c);
+  };
+  return entry<AttentionConfig>(name, about, build);
 }
-
-YAML::Node resolve_attention(const Section& at) {
-  return save(load<AttentionConfig>(at, {"name"}));
-}
-
-std::vector<Key> keys_attention() { return keys<AttentionConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -13,12 +13,11 @@ struct DeltaNetConfig : DeltaProductConfig {
 
 }  // namespace
 
-MixerPtr make_delta_net(int64_t width, const Section& at) {
-  return make_delta_product(width, load<DeltaNetConfig>(at, {"name"}));
+Entry entry_delta_net(const char* name, const char* about) {
+  return entry<DeltaNetConfig>(name, about,
+                               [](int64_t width, const DeltaNetConfig& config, const Section&) {
+                                 return make_delta_product(width, config);
+                               });
 }
-
-YAML::Node resolve_delta_net(const Section& at) { return save(load<DeltaNetConfig>(at, {"name"})); }
-
-std::vector<Key> keys_delta_net() { return keys<DeltaNetConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -351,14 +351,8 @@ MixerPtr make_delta_product(int64_t width, const DeltaProductConfig& config) {
   return std::make_shared<DeltaProduct>(width, config);
 }
 
-MixerPtr make_delta_product(int64_t width, const Section& at) {
-  return make_delta_product(width, load<DeltaProductConfig>(at, {"name"}));
+Entry entry_delta_product(const char* name, const char* about) {
+  return entry<DeltaProduct, DeltaProductConfig>(name, about);
 }
-
-YAML::Node resolve_delta_product(const Section& at) {
-  return save(load<DeltaProductConfig>(at, {"name"}));
-}
-
-std::vector<Key> keys_delta_product() { return keys<DeltaProductConfig>(); }
 
 }  // namespace lrnn::mixers

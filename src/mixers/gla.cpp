@@ -153,12 +153,6 @@ class Gla final : public Mixer {
 
 }  // namespace
 
-MixerPtr make_gla(int64_t width, const Section& at) {
-  return std::make_shared<Gla>(width, load<GlaConfig>(at, {"name"}));
-}
-
-YAML::Node resolve_gla(const Section& at) { return save(load<GlaConfig>(at, {"name"})); }
-
-std::vector<Key> keys_gla() { return keys<GlaConfig>(); }
+Entry entry_gla(const char* name, const char* about) { return entry<Gla, GlaConfig>(name, about); }
 
 }  // namespace lrnn::mixers

@@ -138,12 +138,8 @@ void Mamba::initialise(const Init& init) {
 
 }  // namespace
 
-MixerPtr make_mamba(int64_t width, const Section& at) {
-  return std::make_shared<Mamba>(width, load<MambaConfig>(at, {"name"}));
+Entry entry_mamba(const char* name, const char* about) {
+  return entry<Mamba, MambaConfig>(name, about);
 }
-
-YAML::Node resolve_mamba(const Section& at) { return save(load<MambaConfig>(at, {"name"})); }
-
-std::vector<Key> keys_mamba() { return keys<MambaConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -100,10 +100,32 @@ using MixerPtr = std::shared_ptr<Mixer>;
 
 struct Entry {
   const char *name, *about;
-  MixerPtr (*make)(int64_t width, const Section&);
-  YAML::Node (*resolve)(const Section&);  // every key with its value, `name` first
-  std::vector<Key> (*keys)();             // of its own, with their defaults
+  std::function<MixerPtr(int64_t width, const Section&)> make;
+  std::function<YAML::Node(const Section&)> resolve;  // every key with its value, `name` first
+  std::vector<Key> (*keys)();                         // of its own, with their defaults
 };
+
+// Of a mixer with these settings. `build` takes the width, the settings, and where they stand, to
+// name what does not fit the width.
+template <class Config, class Build> Entry entry(const char* name, const char* about, Build build) {
+  const auto make = [build](int64_t width, const Section& at) -> MixerPtr {
+    return build(width, load<Config>(at, {"name"}), at);
+  };
+  const auto resolve = [name](const Section& at) {
+    YAML::Node out(YAML::NodeType::Map);
+    out["name"] = name;
+    for (const auto& item : save(load<Config>(at, {"name"}))) out[item.first] = item.second;
+    return out;
+  };
+  return {name, about, make, resolve, [] { return keys<Config>(); }};
+}
+// Where any width will do.
+template <class Mixer, class Config> Entry entry(const char* name, const char* about) {
+  return entry<Config>(name, about, [](int64_t width, const Config& config, const Section&) {
+    return std::make_shared<Mixer>(width, config);
+  });
+}
+
 const std::vector<Entry>& all();
 const Entry& find(const Section& at);  // by at's key `name`
 MixerPtr make(int64_t width, const Section& at);

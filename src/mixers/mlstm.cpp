@@ -135,18 +135,16 @@ void MlstmMixer::initialise(const Init& init) {
 
 }  // namespace
 
-MixerPtr make_mlstm(int64_t width, const Section& at) {
-  const auto c = load<MlstmConfig>(at, {"name"});
-  const int64_t inner = c.inner(width);
-  at.require(inner % c.heads == 0, "heads", "must divide the inner width ", inner, ", got ",
-             c.heads);
-  at.require(inner % c.block == 0, "block", "must divide the inner width ", inner, ", got ",
-             c.block);
-  return std::make_shared<MlstmMixer>(width, c);
+Entry entry_mlstm(const char* name, const char* about) {
+  const auto build = [](int64_t width, const MlstmConfig& c, const Section& at) {
+    const int64_t inner = c.inner(width);
+    at.require(inner % c.heads == 0, "heads", "must divide the inner width ", inner, ", got ",
+               c.heads);
+    at.require(inner % c.block == 0, "block", "must divide the inner width ", inner, ", got ",
+               c.block);
+    return std::make_shared<MlstmMixer>(width, c);
+  };
+  return entry<MlstmConfig>(name, about, build);
 }
-
-YAML::Node resolve_mlstm(const Section& at) { return save(load<MlstmConfig>(at, {"name"})); }
-
-std::vector<Key> keys_mlstm() { return keys<MlstmConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -1,36 +1,19 @@
 #include "base/nearest.h"
 #include "mixers/mixer.h"
 
-// A mixer is one file, which defines make_NAME, resolve_NAME and keys_NAME, and one line in
-// list.inc.
+// A mixer is one file, which defines entry_NAME, and one line in list.inc.
 namespace lrnn::mixers {
 
-#define MIXER(name, about)                       \
-  MixerPtr make_##name(int64_t, const Section&); \
-  YAML::Node resolve_##name(const Section&);     \
-  std::vector<Key> keys_##name();
+#define MIXER(name, about) Entry entry_##name(const char*, const char*);
 #include "mixers/list.inc"
 #undef MIXER
-
-namespace {
-
-YAML::Node named(const char* name, const YAML::Node& fields) {
-  YAML::Node out(YAML::NodeType::Map);
-  out["name"] = name;
-  for (const auto& item : fields) out[item.first] = item.second;
-  return out;
-}
-
-}  // namespace
 
 const std::vector<Entry>& all() {
+#define MIXER(name, about) entry_##name(#name, about),
   static const std::vector<Entry> entries = {
-#define MIXER(name, about)                                                                        \
-  {#name, about, make_##name, [](const Section& at) { return named(#name, resolve_##name(at)); }, \
-   keys_##name},
 #include "mixers/list.inc"
-#undef MIXER
   };
+#undef MIXER
   return entries;
 }
 

@@ -231,12 +231,8 @@ void Rwkv7::initialise(const Init& init) {
 
 }  // namespace
 
-MixerPtr make_rwkv7(int64_t width, const Section& at) {
-  return std::make_shared<Rwkv7>(width, load<Rwkv7Config>(at, {"name"}));
+Entry entry_rwkv7(const char* name, const char* about) {
+  return entry<Rwkv7, Rwkv7Config>(name, about);
 }
-
-YAML::Node resolve_rwkv7(const Section& at) { return save(load<Rwkv7Config>(at, {"name"})); }
-
-std::vector<Key> keys_rwkv7() { return keys<Rwkv7Config>(); }
 
 }  // namespace lrnn::mixers

@@ -138,14 +138,12 @@ void SlstmMixer::initialise(const Init& init) {
 
 }  // namespace
 
-MixerPtr make_slstm(int64_t width, const Section& at) {
-  const auto c = load<SlstmConfig>(at, {"name"});
-  at.require(width % c.heads == 0, "heads", "must divide the width ", width, ", got ", c.heads);
-  return std::make_shared<SlstmMixer>(width, c);
+Entry entry_slstm(const char* name, const char* about) {
+  const auto build = [](int64_t width, const SlstmConfig& c, const Section& at) {
+    at.require(width % c.heads == 0, "heads", "must divide the width ", width, ", got ", c.heads);
+    return std::make_shared<SlstmMixer>(width, c);
+  };
+  return entry<SlstmConfig>(name, about, build);
 }
-
-YAML::Node resolve_slstm(const Section& at) { return save(load<SlstmConfig>(at, {"name"})); }
-
-std::vector<Key> keys_slstm() { return keys<SlstmConfig>(); }
 
 }  // namespace lrnn::mixers

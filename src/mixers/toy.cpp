@@ -215,27 +215,19 @@ class MatrixProduct final : public Loop {
 
 }  // namespace
 
-MixerPtr make_diagonal(int64_t width, const Section& at) {
-  return std::make_shared<Diagonal>(width, load<DiagonalConfig>(at, {"name"}));
+Entry entry_diagonal(const char* name, const char* about) {
+  return entry<Diagonal, DiagonalConfig>(name, about);
 }
-YAML::Node resolve_diagonal(const Section& at) { return save(load<DiagonalConfig>(at, {"name"})); }
-std::vector<Key> keys_diagonal() { return keys<DiagonalConfig>(); }
 
-MixerPtr make_full_matrix(int64_t width, const Section& at) {
-  load<FullMatrixConfig>(at, {"name"});
-  return std::make_shared<FullMatrix>(width);
+Entry entry_full_matrix(const char* name, const char* about) {
+  return entry<FullMatrixConfig>(name, about,
+                                 [](int64_t width, const FullMatrixConfig&, const Section&) {
+                                   return std::make_shared<FullMatrix>(width);
+                                 });
 }
-YAML::Node resolve_full_matrix(const Section& at) {
-  return save(load<FullMatrixConfig>(at, {"name"}));
-}
-std::vector<Key> keys_full_matrix() { return keys<FullMatrixConfig>(); }
 
-MixerPtr make_matrix_product(int64_t width, const Section& at) {
-  return std::make_shared<MatrixProduct>(width, load<MatrixProductConfig>(at, {"name"}));
+Entry entry_matrix_product(const char* name, const char* about) {
+  return entry<MatrixProduct, MatrixProductConfig>(name, about);
 }
-YAML::Node resolve_matrix_product(const Section& at) {
-  return save(load<MatrixProductConfig>(at, {"name"}));
-}
-std::vector<Key> keys_matrix_product() { return keys<MatrixProductConfig>(); }
 
 }  // namespace lrnn::mixers

@@ -16,13 +16,7 @@ namespace {
 constexpr int64_t kWidth = 12;  // three units in each of four heads
 
 const Entry& entry_of(const Section& at) {
-  static const Entry skeleton = {"leaky", "", make_leaky,
-                                 [](const Section& from) {
-                                   YAML::Node out = resolve_leaky(from);
-                                   out["name"] = "leaky";
-                                   return out;
-                                 },
-                                 keys_leaky};
+  static const Entry skeleton = entry_leaky("leaky", "");
   return at.text("name") == "leaky" ? skeleton : find(at);
 }
 MixerPtr made(const std::string& yaml) {

@@ -75,10 +75,8 @@ class Leaky final : public Mixer {
 
 }  // namespace
 
-MixerPtr make_leaky(int64_t width, const Section& at) {
-  return std::make_shared<Leaky>(width, load<LeakyConfig>(at, {"name"}));
+Entry entry_leaky(const char* name, const char* about) {
+  return entry<Leaky, LeakyConfig>(name, about);
 }
-YAML::Node resolve_leaky(const Section& at) { return save(load<LeakyConfig>(at, {"name"})); }
-std::vector<Key> keys_leaky() { return keys<LeakyConfig>(); }
 
 }  // namespace lrnn::mixers
