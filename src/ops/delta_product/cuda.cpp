@@ -149,14 +149,14 @@ struct Kept {
     work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
     if (with_states) states = next(kernels::cuda::state_size(p));
     if (with_states && split) {
-      work.states_rest = next(kernels::cuda::state_size(p));
-      work.error_rest = std::exchange(at, at + errors_size(p));
+      work.states_lo = next(kernels::cuda::state_size(p));
+      work.error_lo = std::exchange(at, at + errors_size(p));
     }
     work.T = next(64 * 64);
-    if (split) work.T_rest = next(2 * 64 * 64);
+    if (split) work.T_lo = next(2 * 64 * 64);
     const bool P = with_P(p, with_states, split);
     if (P) work.P = next(work.rows * 64);
-    if (P && split) work.P_rest = next(work.rows * 64);
+    if (P && split) work.P_lo = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
     segments.maps = reinterpret_cast<float*>(at);
   }
@@ -311,12 +311,12 @@ BackwardResult backward(const MaybeTensor& d_o, const MaybeTensor& d_final_state
     auto dstates = kernels::cuda::lend_rows(p, split);
     const Tensor chunks = room(kernels::cuda::chunks_size(p, dstates)),
                  ends = room(kernels::cuda::ends_size(p, dstates)),
-                 rest =
+                 dstates_lo =
                      room(split ? kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p)
                                 : 0),
-                 dv_rest = room(split ? Kept::errors_size(p) : 0);
+                 dv_lo = room(split ? Kept::errors_size(p) : 0);
     dstates.chunks = data(chunks), dstates.ends = data(ends);
-    kept.work.dstates_rest = data(rest), kept.work.dv_rest = data(dv_rest);
+    kept.work.dstates_lo = data(dstates_lo), kept.work.dv_lo = data(dv_lo);
     p.states = kept.states;
     kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, on.stream());
     kernels::cuda::chunk_gradients(p, kept.work, dstates, on.stream());

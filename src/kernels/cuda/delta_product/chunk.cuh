@@ -27,7 +27,7 @@ struct Queries {
 
 // How many of the two parts that rounding left of T the sweeps on mma.sync multiply: keys of more
 // than 128 channels leave no room for the second.
-__host__ __device__ constexpr int rests_of_T(int KT) { return KT > 128 ? 1 : 2; }
+__host__ __device__ constexpr int lo_parts_of_T(int KT) { return KT > 128 ? 1 : 2; }
 
 // reverse_makes_P for the sizes that the Hopper kernels take.
 __host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !split && !gate; }
@@ -114,7 +114,7 @@ __device__ __forceinline__ float2 neighbours(float left, float right) {
 // Rows g and g+8 of C tiles to [V,K] in bfloat16; `at` is where this lane's first value goes.
 template <bool kSplit, int kTiles>
 __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_t* to,
-                                            uint16_t* to_rest, int64_t at, int64_t K) {
+                                            uint16_t* to_lo, int64_t at, int64_t K) {
 #pragma unroll
   for (int t = 0; t < kTiles; ++t)
 #pragma unroll
@@ -124,7 +124,7 @@ __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_
       const uint32_t packed = pack(x, y);
       *reinterpret_cast<uint32_t*>(to + at + half * 8 * K + t * 8) = packed;
       if constexpr (kSplit)
-        *reinterpret_cast<uint32_t*>(to_rest + at + half * 8 * K + t * 8) = rest(x, y, packed);
+        *reinterpret_cast<uint32_t*>(to_lo + at + half * 8 * K + t * 8) = pack_lo(x, y, packed);
     }
 }
 

@@ -10,15 +10,15 @@ namespace {
 constexpr int kMostColumns = 128;  // of the state per block: 16 a warp
 
 template <int KT> struct Layout {  // of one stage in shared memory, in bytes
-  int k = 0, q, v, T, T_rest, P, P_rest, vectors, bytes;
+  int k = 0, q, v, T, T_lo, P, P_lo, vectors, bytes;
   __host__ __device__ Layout(int rows, int columns, bool split) {
     q = k + kChunk * row_bytes(KT);
     v = q + rows * row_bytes(KT);
     T = v + kChunk * row_bytes(columns);
-    T_rest = T + kChunk * row_bytes(kChunk);
-    P = T_rest + (split ? rests_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
-    P_rest = P + rows * row_bytes(kChunk);
-    vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
+    T_lo = T + kChunk * row_bytes(kChunk);
+    P = T_lo + (split ? lo_parts_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
+    P_lo = P + rows * row_bytes(kChunk);
+    vectors = P_lo + (split ? rows * row_bytes(kChunk) : 0);
     bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
   }
 };
@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
                int(p.V - v_tile));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
     if (kSplit)
-      fetch_square(stage + layout.T_rest, w.T_rest + at * 2 * kChunk * kChunk,
-                   rests_of_T(KT) * kChunk);
+      fetch_square(stage + layout.T_lo, w.T_lo + at * 2 * kChunk * kChunk,
+                   lo_parts_of_T(KT) * kChunk);
     if (p.q.data) {
       const Queries queries(p, first, count);
       fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
                      queries.rows, int(p.K));
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
-      if (kSplit) fetch_square(stage + layout.P_rest, w.P_rest + at * w.rows * kChunk, w.rows);
+      if (kSplit) fetch_square(stage + layout.P_lo, w.P_lo + at * w.rows * kChunk, w.rows);
     }
     fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   };
@@ -90,26 +90,26 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const int count = int(min(int64_t(kChunk), steps - first));
 
     if (p.states && v0 < p.V)
-      store_state<kSplit>(S, static_cast<uint16_t*>(p.states), w.states_rest,
+      store_state<kSplit>(S, static_cast<uint16_t*>(p.states), w.states_lo,
                           (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
 
     // R = beta (v - a K S), then D = T R.
     float D[8][4];
-    uint32_t R[4][4], R_rest[4][4];
+    uint32_t R[4][4], R_lo[4][4];
     {
       float acc[8][4] = {};
 #pragma unroll
       for (int k = 0; k < KT / 16; ++k) {
-        uint32_t a[4], a_rest[4], b[4];
-        as_operand<kSplit>(a, a_rest, S[2 * k], S[2 * k + 1]);
+        uint32_t a[4], a_lo[4], b[4];
+        as_operand<kSplit>(a, a_lo, S[2 * k], S[2 * k + 1]);
 #pragma unroll
         for (int n = 0; n < 4; ++n) {
           ldmatrix(b, stage + layout.k + direct_k + n * 16 * row_bytes(KT) + k * 32);
           mma(acc[2 * n], a, b[0], b[1]);
           mma(acc[2 * n + 1], a, b[2], b[3]);
           if constexpr (kSplit) {
-            mma(acc[2 * n], a_rest, b[0], b[1]);
-            mma(acc[2 * n + 1], a_rest, b[2], b[3]);
+            mma(acc[2 * n], a_lo, b[0], b[1]);
+            mma(acc[2 * n + 1], a_lo, b[2], b[3]);
           }
         }
       }
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
           x[3] = beta.y * (high_of(v[2 * half + 1]) - before.y * x[3]);
         }
-        as_operand<kSplit>(R[n], R_rest[n], acc[2 * n], acc[2 * n + 1]);
+        as_operand<kSplit>(R[n], R_lo[n], acc[2 * n], acc[2 * n + 1]);
       }
     }
 #pragma unroll
@@ -144,16 +144,16 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
         mma(D[2 * n], R[k], b[0], b[1]);
         mma(D[2 * n + 1], R[k], b[2], b[3]);
         if constexpr (kSplit) {
-          mma(D[2 * n], R_rest[k], b[0], b[1]);
-          mma(D[2 * n + 1], R_rest[k], b[2], b[3]);
-          ldmatrix(b, stage + layout.T_rest + at);
+          mma(D[2 * n], R_lo[k], b[0], b[1]);
+          mma(D[2 * n + 1], R_lo[k], b[2], b[3]);
+          ldmatrix(b, stage + layout.T_lo + at);
           mma(D[2 * n], R[k], b[0], b[1]);
           mma(D[2 * n + 1], R[k], b[2], b[3]);
-          mma(D[2 * n], R_rest[k], b[0], b[1]);
-          mma(D[2 * n + 1], R_rest[k], b[2], b[3]);
+          mma(D[2 * n], R_lo[k], b[0], b[1]);
+          mma(D[2 * n + 1], R_lo[k], b[2], b[3]);
         }
-        if constexpr (kSplit && rests_of_T(KT) == 2) {
-          ldmatrix(b, stage + layout.T_rest + kChunk * row_bytes(kChunk) + at);
+        if constexpr (kSplit && lo_parts_of_T(KT) == 2) {
+          ldmatrix(b, stage + layout.T_lo + kChunk * row_bytes(kChunk) + at);
           mma(D[2 * n], R[k], b[0], b[1]);
           mma(D[2 * n + 1], R[k], b[2], b[3]);
         }
@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
           const uint32_t packed = pack(by * e.x, by * e.y);
           *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(p.error) + at) = packed;
           if constexpr (kSplit)
-            *reinterpret_cast<uint32_t*>(w.error_rest + at) = rest(by * e.x, by * e.y, packed);
+            *reinterpret_cast<uint32_t*>(w.error_lo + at) = pack_lo(by * e.x, by * e.y, packed);
         }
       }
     }
@@ -186,16 +186,16 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
         const uint32_t q_at = stage + layout.q + direct_k + r0 * row_bytes(KT);
 #pragma unroll
         for (int k = 0; k < KT / 16; ++k) {
-          uint32_t a[4], a_rest[4], b[4];
-          as_operand<kSplit>(a, a_rest, S[2 * k], S[2 * k + 1]);
+          uint32_t a[4], a_lo[4], b[4];
+          as_operand<kSplit>(a, a_lo, S[2 * k], S[2 * k + 1]);
 #pragma unroll
           for (int n = 0; n < 2; ++n) {
             ldmatrix(b, q_at + n * 16 * row_bytes(KT) + k * 32);
             mma(O[2 * n], a, b[0], b[1]);
             mma(O[2 * n + 1], a, b[2], b[3]);
             if constexpr (kSplit) {
-              mma(O[2 * n], a_rest, b[0], b[1]);
-              mma(O[2 * n + 1], a_rest, b[2], b[3]);
+              mma(O[2 * n], a_lo, b[0], b[1]);
+              mma(O[2 * n + 1], a_lo, b[2], b[3]);
             }
           }
         }
@@ -210,8 +210,8 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
           if (k * 16 > last) continue;
-          uint32_t a[4], a_rest[4], b[4];
-          as_operand<kSplit>(a, a_rest, D[2 * k], D[2 * k + 1]);
+          uint32_t a[4], a_lo[4], b[4];
+          as_operand<kSplit>(a, a_lo, D[2 * k], D[2 * k + 1]);
 #pragma unroll
           for (int n = 0; n < 2; ++n) {
             const uint32_t from = p_at + n * 16 * row_bytes(kChunk) + k * 32;
@@ -219,9 +219,9 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
             mma(O[2 * n], a, b[0], b[1]);
             mma(O[2 * n + 1], a, b[2], b[3]);
             if constexpr (kSplit) {
-              mma(O[2 * n], a_rest, b[0], b[1]);
-              mma(O[2 * n + 1], a_rest, b[2], b[3]);
-              ldmatrix(b, layout.P_rest + from);
+              mma(O[2 * n], a_lo, b[0], b[1]);
+              mma(O[2 * n + 1], a_lo, b[2], b[3]);
+              ldmatrix(b, layout.P_lo + from);
               mma(O[2 * n], a, b[0], b[1]);
               mma(O[2 * n + 1], a, b[2], b[3]);
             }
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const uint32_t trans_k = stage + layout.k + lane_transposed(row_bytes(KT));
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      uint32_t a[4], a_rest[4], b[4];
+      uint32_t a[4], a_lo[4], b[4];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         float(&x)[4] = D[2 * k + half];
@@ -258,15 +258,15 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
                                                               (2 * k + half) * 8 + 2 * c);
         x[0] *= after.x, x[1] *= after.y, x[2] *= after.x, x[3] *= after.y;
       }
-      as_operand<kSplit>(a, a_rest, D[2 * k], D[2 * k + 1]);
+      as_operand<kSplit>(a, a_lo, D[2 * k], D[2 * k + 1]);
 #pragma unroll
       for (int t = 0; t < kTiles; t += 2) {
         ldmatrix_transposed(b, trans_k + k * 16 * row_bytes(KT) + t * 16);
         mma(S[t], a, b[0], b[1]);
         mma(S[t + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          mma(S[t], a_rest, b[0], b[1]);
-          mma(S[t + 1], a_rest, b[2], b[3]);
+          mma(S[t], a_lo, b[0], b[1]);
+          mma(S[t + 1], a_lo, b[2], b[3]);
         }
       }
     }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int most_columns(bool split) { return split ? 32 : 64; }  // value channels in a tile
 
-// Bytes in shared memory. In split mode the rest of a matrix follows it.
+// Bytes in shared memory. In split mode the lo half of a matrix follows it.
 template <int KC, bool kSplit> struct Layout {
   int k = 0, q, X, X_bytes, E, vectors, slopes, decays, stages, d_o = 0, dv, e, S, G, stage;
   int values, state;  // bytes of a tile of values and of a state
@@ -109,10 +109,10 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
     fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
     fetch_state(layout.G, dstates);
     if constexpr (kSplit) {
-      fetch_errors(layout.dv + layout.values, w.dv_rest);
-      fetch_errors(layout.e + layout.values, w.error_rest);
-      fetch_state(layout.S + layout.state, w.states_rest);
-      fetch_state(layout.G + layout.state, w.dstates_rest);
+      fetch_errors(layout.dv + layout.values, w.dv_lo);
+      fetch_errors(layout.e + layout.values, w.error_lo);
+      fetch_state(layout.S + layout.state, w.states_lo);
+      fetch_state(layout.G + layout.state, w.dstates_lo);
     }
   };
 
@@ -137,13 +137,13 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
       const uint32_t stage = base + layout.stages + (tile & 1) * layout.stage;
       const uint32_t rows_at = lane_transposed(v_step) + row0 * v_step;
       for (int v = 0; v < columns; v += 16) {
-        uint32_t d_o[4] = {}, dv[4], e[4], dv_rest[4], e_rest[4], t[4];
+        uint32_t d_o[4] = {}, dv[4], e[4], dv_lo[4], e_lo[4], t[4];
         if (has_row) ldmatrix(d_o, stage + layout.d_o + rows_at + v * 2);
         ldmatrix(dv, stage + layout.dv + rows_at + v * 2);
         ldmatrix(e, stage + layout.e + rows_at + v * 2);
         if constexpr (kSplit) {
-          ldmatrix(dv_rest, stage + layout.dv + layout.values + rows_at + v * 2);
-          ldmatrix(e_rest, stage + layout.e + layout.values + rows_at + v * 2);
+          ldmatrix(dv_lo, stage + layout.dv + layout.values + rows_at + v * 2);
+          ldmatrix(e_lo, stage + layout.e + layout.values + rows_at + v * 2);
         }
         uint32_t left[4];
 #pragma unroll
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
             mma(x[2 * n], left, t[0], t[1]);
             mma(x[2 * n + 1], left, t[2], t[3]);
             if constexpr (kSplit) {
-              if (is_E) mma(x[2 * n], dv_rest, t[0], t[1]), mma(x[2 * n + 1], dv_rest, t[2], t[3]);
+              if (is_E) mma(x[2 * n], dv_lo, t[0], t[1]), mma(x[2 * n + 1], dv_lo, t[2], t[3]);
               ldmatrix(t, from + layout.values);
               mma(x[2 * n], left, t[0], t[1]);
               mma(x[2 * n + 1], left, t[2], t[3]);
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
           if (has_row) mma(dq[2 * n], d_o, t[0], t[1]), mma(dq[2 * n + 1], d_o, t[2], t[3]);
           mma(er[2 * n], dv, t[0], t[1]), mma(er[2 * n + 1], dv, t[2], t[3]);
           if constexpr (kSplit) {
-            mma(er[2 * n], dv_rest, t[0], t[1]), mma(er[2 * n + 1], dv_rest, t[2], t[3]);
+            mma(er[2 * n], dv_lo, t[0], t[1]), mma(er[2 * n + 1], dv_lo, t[2], t[3]);
             ldmatrix_transposed(t, stage + layout.S + layout.state + state_at + n * 32);
             if (has_row) mma(dq[2 * n], d_o, t[0], t[1]), mma(dq[2 * n + 1], d_o, t[2], t[3]);
             mma(er[2 * n], dv, t[0], t[1]), mma(er[2 * n + 1], dv, t[2], t[3]);
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
           ldmatrix_transposed(t, stage + layout.G + state_at + n * 32);
           mma(src[2 * n], e, t[0], t[1]), mma(src[2 * n + 1], e, t[2], t[3]);
           if constexpr (kSplit) {
-            mma(src[2 * n], e_rest, t[0], t[1]), mma(src[2 * n + 1], e_rest, t[2], t[3]);
+            mma(src[2 * n], e_lo, t[0], t[1]), mma(src[2 * n + 1], e_lo, t[2], t[3]);
             ldmatrix_transposed(t, stage + layout.G + layout.state + state_at + n * 32);
             mma(src[2 * n], e, t[0], t[1]), mma(src[2 * n + 1], e, t[2], t[3]);
           }
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
           *reinterpret_cast<uint32_t*>(to) = packed;
           if constexpr (kSplit)
             *reinterpret_cast<uint32_t*>(to + (is_E ? kChunk * c_step : layout.X_bytes)) =
-                rest(y[0], y[1], packed);
+                pack_lo(y[0], y[1], packed);
         }
     }
     __syncthreads();

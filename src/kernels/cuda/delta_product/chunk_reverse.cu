@@ -11,15 +11,15 @@ namespace {
 constexpr int kMostColumns = 128;
 
 template <int KT> struct Layout {  // of one stage in shared memory, in bytes
-  int k = 0, q, d_o, T, T_rest, P, P_rest, vectors, bytes;
+  int k = 0, q, d_o, T, T_lo, P, P_lo, vectors, bytes;
   __host__ __device__ Layout(int rows, int columns, bool split) {
     q = k + kChunk * row_bytes(KT);
     d_o = q + rows * row_bytes(KT);
     T = d_o + rows * row_bytes(columns);
-    T_rest = T + kChunk * row_bytes(kChunk);
-    P = T_rest + (split ? rests_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
-    P_rest = P + rows * row_bytes(kChunk);
-    vectors = P_rest + (split ? rows * row_bytes(kChunk) : 0);
+    T_lo = T + kChunk * row_bytes(kChunk);
+    P = T_lo + (split ? lo_parts_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
+    P_lo = P + rows * row_bytes(kChunk);
+    vectors = P_lo + (split ? rows * row_bytes(kChunk) : 0);
     bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
   }
 };
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     fetch_rows<KT>(stage + layout.k, k_rows + first * p.k.step, p.k.step, kChunk, count, int(p.K));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
     if (kSplit)
-      fetch_square(stage + layout.T_rest, w.T_rest + at * 2 * kChunk * kChunk,
-                   rests_of_T(KT) * kChunk);
+      fetch_square(stage + layout.T_lo, w.T_lo + at * 2 * kChunk * kChunk,
+                   lo_parts_of_T(KT) * kChunk);
     if (p.q.data) {
       const Queries queries(p, first, count);
       fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       fetch_rows(stage + layout.d_o, do_rows + queries.token * p.d_o.token, p.d_o.token, w.rows,
                  queries.rows, columns, int(p.V - v_tile));
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
-      if (kSplit) fetch_square(stage + layout.P_rest, w.P_rest + at * w.rows * kChunk, w.rows);
+      if (kSplit) fetch_square(stage + layout.P_lo, w.P_lo + at * w.rows * kChunk, w.rows);
     }
     fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   };
@@ -94,22 +94,22 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     const uint32_t do_at = stage + layout.d_o + lane_direct(row_bytes(columns)) + own * 2;
 
     if (v0 < p.V)
-      store_state<kSplit>(G, dstates, w.dstates_rest,
+      store_state<kSplit>(G, dstates, w.dstates_lo,
                           (((slot0 + chunk) * p.H + h) * p.V + v0 + g) * p.K + 2 * c, p.K);
 
     float dD[8][4] = {};
 #pragma unroll
     for (int k = 0; k < KT / 16; ++k) {
-      uint32_t a[4], a_rest[4], b[4];
-      as_operand<kSplit>(a, a_rest, G[2 * k], G[2 * k + 1]);
+      uint32_t a[4], a_lo[4], b[4];
+      as_operand<kSplit>(a, a_lo, G[2 * k], G[2 * k + 1]);
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         ldmatrix(b, stage + layout.k + direct_k + n * 16 * row_bytes(KT) + k * 32);
         mma(dD[2 * n], a, b[0], b[1]);
         mma(dD[2 * n + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          mma(dD[2 * n], a_rest, b[0], b[1]);
-          mma(dD[2 * n + 1], a_rest, b[2], b[3]);
+          mma(dD[2 * n], a_lo, b[0], b[1]);
+          mma(dD[2 * n + 1], a_lo, b[2], b[3]);
         }
       }
     }
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
         mma(dD[2 * n], a, b[0], b[1]);
         mma(dD[2 * n + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          ldmatrix_transposed(b, stage + layout.P_rest + at);
+          ldmatrix_transposed(b, stage + layout.P_lo + at);
           mma(dD[2 * n], a, b[0], b[1]);
           mma(dD[2 * n + 1], a, b[2], b[3]);
         }
@@ -146,20 +146,20 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
       const float2 x = *reinterpret_cast<const float2*>(vectors + kRead * kChunk + k * 16 + 2 * c);
       const float2 y =
           *reinterpret_cast<const float2*>(vectors + kRead * kChunk + k * 16 + 8 + 2 * c);
-      uint32_t a_rest[4];
+      uint32_t a_lo[4];
       const float left[4] = {x.x * low_of(a[0]), x.y * high_of(a[0]), x.x * low_of(a[1]),
                              x.y * high_of(a[1])};
       const float right[4] = {y.x * low_of(a[2]), y.y * high_of(a[2]), y.x * low_of(a[3]),
                               y.y * high_of(a[3])};
-      as_operand<kSplit>(a, a_rest, left, right);
+      as_operand<kSplit>(a, a_lo, left, right);
 #pragma unroll
       for (int t = 0; t < kTiles; t += 2) {
         ldmatrix_transposed(b, stage + layout.q + across_k + k * 16 * row_bytes(KT) + t * 16);
         mma(G[t], a, b[0], b[1]);
         mma(G[t + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          mma(G[t], a_rest, b[0], b[1]);
-          mma(G[t + 1], a_rest, b[2], b[3]);
+          mma(G[t], a_lo, b[0], b[1]);
+          mma(G[t + 1], a_lo, b[2], b[3]);
         }
       }
     }
@@ -167,8 +167,8 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     float Y[8][4] = {};
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      uint32_t a[4], a_rest[4], b[4];
-      as_operand<kSplit>(a, a_rest, dD[2 * k], dD[2 * k + 1]);
+      uint32_t a[4], a_lo[4], b[4];
+      as_operand<kSplit>(a, a_lo, dD[2 * k], dD[2 * k + 1]);
 #pragma unroll
       for (int n = 0; n <= k; ++n) {  // T is triangular
         const uint32_t at = across_c + k * 16 * row_bytes(kChunk) + n * 32;
@@ -176,16 +176,16 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
         mma(Y[2 * n], a, b[0], b[1]);
         mma(Y[2 * n + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          mma(Y[2 * n], a_rest, b[0], b[1]);
-          mma(Y[2 * n + 1], a_rest, b[2], b[3]);
-          ldmatrix_transposed(b, stage + layout.T_rest + at);
+          mma(Y[2 * n], a_lo, b[0], b[1]);
+          mma(Y[2 * n + 1], a_lo, b[2], b[3]);
+          ldmatrix_transposed(b, stage + layout.T_lo + at);
           mma(Y[2 * n], a, b[0], b[1]);
           mma(Y[2 * n + 1], a, b[2], b[3]);
-          mma(Y[2 * n], a_rest, b[0], b[1]);
-          mma(Y[2 * n + 1], a_rest, b[2], b[3]);
+          mma(Y[2 * n], a_lo, b[0], b[1]);
+          mma(Y[2 * n + 1], a_lo, b[2], b[3]);
         }
-        if constexpr (kSplit && rests_of_T(KT) == 2) {
-          ldmatrix_transposed(b, stage + layout.T_rest + kChunk * row_bytes(kChunk) + at);
+        if constexpr (kSplit && lo_parts_of_T(KT) == 2) {
+          ldmatrix_transposed(b, stage + layout.T_lo + kChunk * row_bytes(kChunk) + at);
           mma(Y[2 * n], a, b[0], b[1]);
           mma(Y[2 * n + 1], a, b[2], b[3]);
         }
@@ -194,8 +194,8 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
 
     uint16_t* const dv = static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
                          first * p.dv.step + v0 + (g & ~1);
-    uint16_t* const dv_rest =
-        w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 + (g & ~1);
+    uint16_t* const dv_lo =
+        w.dv_lo + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 + (g & ~1);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
       const float2 beta =
@@ -208,8 +208,8 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
         *reinterpret_cast<uint32_t*>(dv + i * p.dv.step) = x;
         *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + 8) = y;
         if constexpr (kSplit) {
-          *reinterpret_cast<uint32_t*>(dv_rest + i * p.V) = rest(upper.x, upper.y, x);
-          *reinterpret_cast<uint32_t*>(dv_rest + i * p.V + 8) = rest(lower.x, lower.y, y);
+          *reinterpret_cast<uint32_t*>(dv_lo + i * p.V) = pack_lo(upper.x, upper.y, x);
+          *reinterpret_cast<uint32_t*>(dv_lo + i * p.V + 8) = pack_lo(lower.x, lower.y, y);
         }
       }
       const float2 before =
@@ -218,16 +218,16 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     }
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
-      uint32_t a[4], a_rest[4], b[4];
-      as_operand<kSplit>(a, a_rest, Y[2 * k], Y[2 * k + 1]);
+      uint32_t a[4], a_lo[4], b[4];
+      as_operand<kSplit>(a, a_lo, Y[2 * k], Y[2 * k + 1]);
 #pragma unroll
       for (int t = 0; t < kTiles; t += 2) {
         ldmatrix_transposed(b, stage + layout.k + across_k + k * 16 * row_bytes(KT) + t * 16);
         mma(G[t], a, b[0], b[1]);
         mma(G[t + 1], a, b[2], b[3]);
         if constexpr (kSplit) {
-          mma(G[t], a_rest, b[0], b[1]);
-          mma(G[t + 1], a_rest, b[2], b[3]);
+          mma(G[t], a_lo, b[0], b[1]);
+          mma(G[t + 1], a_lo, b[2], b[3]);
         }
       }
     }

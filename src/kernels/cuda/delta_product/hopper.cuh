@@ -25,11 +25,11 @@ __device__ __forceinline__ void fetch_tiles(int rank, uint32_t to, const uint16_
 }
 
 // --------------------------------------------------------------------------------- one after one
-// A kernel of several in a row starts while the last blocks of the one before still run: it gets
-// itself ready and then waits for all that those before wrote.
+// Programmatic dependent launch (PDL): a kernel of several in a row starts while the last blocks of
+// the one before still run, gets itself ready and then waits for all that those before wrote.
 template <class... Parameters, class... Arguments>
-void launch_next(void (*kernel)(Parameters...), dim3 blocks, int threads, int bytes,
-                 cudaStream_t stream, const Arguments&... arguments) {
+void pdl_launch(void (*kernel)(Parameters...), dim3 blocks, int threads, int bytes,
+                cudaStream_t stream, const Arguments&... arguments) {
   cudaLaunchAttribute early;
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -41,17 +41,16 @@ void launch_next(void (*kernel)(Parameters...), dim3 blocks, int threads, int by
   check_launch("delta_product");
 }
 // The next kernel may start. By all blocks, as early as they like.
-__device__ __forceinline__ void let_next_start() {
+__device__ __forceinline__ void pdl_trigger() {
   asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
 }
 // Before anything is read that the kernel before wrote, and before anything is written: that one
 // may still read. By every thread that does either.
-__device__ __forceinline__ void wait_for_last() {
-  asm volatile("griddepcontrol.wait;\n" ::: "memory");
-}
+__device__ __forceinline__ void pdl_wait() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
 
 // ------------------------------------------------------------------------------------- barriers
-// Barriers in shared memory: threads arrive, and bytes that the copy engine was to bring.
+// Barriers in shared memory (mbarrier): threads arrive, and bytes that the copy engine (TMA) was to
+// bring.
 __device__ __forceinline__ void barrier_init(uint32_t barrier, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(barrier), "r"(count) : "memory");
 }
@@ -74,6 +73,7 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, int parity) {
         : "memory");
   } while (!done);
 }
+// A bulk copy: the copy engine brings one piece of memory, a multiple of 16 bytes.
 __device__ __forceinline__ void bring(uint32_t barrier, uint32_t to, const void* from, int bytes) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
@@ -83,8 +83,9 @@ __device__ __forceinline__ void bring(uint32_t barrier, uint32_t to, const void*
 }
 
 // ---------------------------------------------------------------------------------------- roles
-// A block of the sweeps is one or two warp groups that compute, 64 columns of the state each, and a
-// last one that fetches their inputs, one chunk ahead. They meet at four barriers in shared memory:
+// The sweeps are warp-specialised: a block is one or two warp groups that compute (consumers), 64
+// columns of the state each, and a last one that fetches their inputs, one chunk ahead (the
+// producer). They meet at four barriers in shared memory:
 // a stage is filled, a stage is free again.
 constexpr int kMostThreads = 384, kFetchers = 128;
 
@@ -130,21 +131,20 @@ __device__ __forceinline__ void bring_chunk(const Stages& pipeline, int n, uint3
   bring(barrier, stage + Places::T, w.T + at * kChunk * kChunk, kTileBytes);
   bring(barrier, stage + vectors, w.vectors + at * kVectorCount * kChunk, kVectors);
   if constexpr (kSplit)
-    bring(barrier, stage + Places::T_rest, w.T_rest + at * 2 * kChunk * kChunk, 2 * kTileBytes);
+    bring(barrier, stage + Places::T_lo, w.T_lo + at * 2 * kChunk * kChunk, 2 * kTileBytes);
   if constexpr (kRows > 0) {
     if (!with_P) return;
     bring(barrier, stage + Places::P, w.P + at * kRows * kChunk, kP);
-    if constexpr (kSplit)
-      bring(barrier, stage + Places::P_rest, w.P_rest + at * kRows * kChunk, kP);
+    if constexpr (kSplit) bring(barrier, stage + Places::P_lo, w.P_lo + at * kRows * kChunk, kP);
   }
 }
 
-// The fetching group gives its registers to those that compute, more of them where operands are
-// split, fewer where it has products to make itself.
-template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void few_registers() {
+// The fetching group gives its registers to those that compute (setmaxnreg), more of them where
+// operands are split, fewer where it has products to make itself.
+template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : kProducts ? 120 : 40));
 }
-template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void many_registers() {
+template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : kProducts ? 192 : 232));
 }
 
@@ -281,9 +281,9 @@ __device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* 
     }
 }
 // --------------------------------------------------------------------------------------- stores
-// Results leave through shared memory and the copy engine: stores of four bytes from every lane
-// would fill the queue of the memory unit. A thread's copies are counted in groups, as they are
-// issued.
+// Results leave through shared memory and the copy engine (TMA): stores of four bytes from every
+// lane would fill the queue of the memory unit. A thread's copies are counted in groups, as they
+// are issued.
 __device__ __forceinline__ void stmatrix(uint32_t to, const uint32_t (&r)[4]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};\n" ::"r"(to),
                "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
@@ -313,11 +313,11 @@ __device__ __forceinline__ void meet_group() {
 
 // The operand of a state in shared memory, swizzled: the warp's 16 rows of every 64 keys.
 template <int kSteps>
-__device__ __forceinline__ void put_state(const uint32_t (&a)[kSteps][4], uint32_t room) {
+__device__ __forceinline__ void put_state(const uint32_t (&a)[kSteps][4], uint32_t scratch) {
   const int lane = threadIdx.x % 32, row = lane % 16;
 #pragma unroll
   for (int k = 0; k < kSteps; ++k)
-    stmatrix(room + k / 4 * 16 * 128 + row * 128 + (((k % 4 * 2 + lane / 16) ^ row) & 7) * 16,
+    stmatrix(scratch + k / 4 * 16 * 128 + row * 128 + (((k % 4 * 2 + lane / 16) ^ row) & 7) * 16,
              a[k]);
   wgmma::publish();
   __syncwarp();
@@ -325,10 +325,10 @@ __device__ __forceinline__ void put_state(const uint32_t (&a)[kSteps][4], uint32
 // And from there to memory: `to` is row v0 of the warp's 16 in the first 64 keys.
 template <int kSteps>
 __device__ __forceinline__ void send_state(const uint32_t (&a)[kSteps][4], uint16_t* to, int64_t V,
-                                           uint32_t room) {
+                                           uint32_t scratch) {
   const int lane = threadIdx.x % 32;
-  put_state(a, room);
-  if (lane < kSteps / 4) send(to + lane * V * 64, room + lane * 16 * 128, 16 * 128);
+  put_state(a, scratch);
+  if (lane < kSteps / 4) send(to + lane * V * 64, scratch + lane * 16 * 128, 16 * 128);
 }
 
 // Where the rows of the gradient of the state after a chunk lie (StateGradients in chunk.h). Of the
@@ -375,14 +375,14 @@ template <int KT> class GradientRows {
 
 // Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's
 // 16 columns of a tile [8 kTiles, 64].
-template <bool kRest, int kTiles>
+template <bool kLo, int kTiles>
 __device__ __forceinline__ void put_columns(const float (&x)[kTiles][4], uint32_t tile) {
   const uint32_t at = tile + lane_direct(row_bytes(64)) + threadIdx.x / 32 % 4 * 32;
 #pragma unroll
   for (int n = 0; n < kTiles / 2; ++n) {
-    uint32_t r[4], left_over[4];
-    as_operand<kRest>(r, left_over, x[2 * n], x[2 * n + 1]);
-    stmatrix_transposed(at + n * 16 * row_bytes(64), kRest ? left_over : r);
+    uint32_t r[4], lo[4];
+    as_operand<kLo>(r, lo, x[2 * n], x[2 * n + 1]);
+    stmatrix_transposed(at + n * 16 * row_bytes(64), kLo ? lo : r);
   }
 }
 // The first `rows` rows of that tile, `step` apart, by the threads of a warp group. The copy engine

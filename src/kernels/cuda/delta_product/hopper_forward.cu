@@ -11,13 +11,13 @@ namespace {
 
 template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
   static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
-                       P_rest = P + kRows * 128, v = P_rest + (kSplit ? kRows * 128 : 0);
+                       T_lo = T + kTileBytes, P = T_lo + (kSplit ? 2 * kTileBytes : 0),
+                       P_lo = P + kRows * 128, v = P_lo + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return v + kChunk * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
   }
-  // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
+  // Behind the two stages, per warp group: tiles of o and of the errors, and scratch for the state,
   // which in split mode takes the place of the tiles.
   static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : 2 * kResult;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT, kRows, kSplit>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16;
-  let_next_start();
+  pdl_trigger();
   const Stretch stretch(p, segments);
   const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
   const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
@@ -46,10 +46,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
   const int groups = columns / 64, stage_bytes = L::bytes(columns);
   const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
-  wait_for_last();
+  pdl_wait();
 
   if (int(threadIdx.x) >= groups * 128) {
-    few_registers<kSplit>();
+    give_registers<kSplit>();
     const int rank = threadIdx.x - groups * 128;
     const uint16_t* const k_rows =
         static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
@@ -85,10 +85,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     return;
   }
-  many_registers<kSplit>();
+  take_registers<kSplit>();
 
   const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
-  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
+  const uint32_t state_scratch = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
 
   float S[kTiles][4];
   const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
@@ -109,17 +109,17 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     const int count = int(min(int64_t(kChunk), steps - first));
 
     float R[8][4], O[kRows / 8][4], D[8][4];
-    uint32_t a[kSteps][4], a_rest[kSteps][4];
-    as_operands<kSplit>(a, a_rest, S);
+    uint32_t a[kSteps][4], a_lo[kSteps][4];
+    as_operands<kSplit>(a, a_lo, S);
     wgmma::fence();
     times_rows<true, kTileBytes>(R, a, stage + L::k);
-    if constexpr (kSplit) times_rows<false, kTileBytes>(R, a_rest, stage + L::k);
+    if constexpr (kSplit) times_rows<false, kTileBytes>(R, a_lo, stage + L::k);
     wgmma::commit();
     // Without queries this multiplies what happens to lie there and nobody looks at O: a branch
     // between the products would make the compiler wait for them.
     if constexpr (!kMap) {
       times_rows<true, kRows * 128>(O, a, stage + L::q);
-      if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_rest, stage + L::q);
+      if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_lo, stage + L::q);
     }
     wgmma::commit();
     if (!kMap && p.states) {
@@ -131,12 +131,12 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         __syncwarp();
       }
       const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
-      send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, state_room);
+      send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, state_scratch);
       if constexpr (kSplit) {
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.states_rest + to, p.V, state_room);
+        send_state(a_lo, w.states_lo + to, p.V, state_scratch);
       }
     }
     send_commit();
@@ -146,15 +146,15 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     subtract_from_values<kGate>(R, vectors, true,
                                 stage + L::v + lane_direct(row_bytes(columns)) + own * 2,
                                 row_bytes(columns));
-    uint32_t r[4][4], r_rest[4][4];
-    as_operands<kSplit>(r, r_rest, R);
+    uint32_t r[4][4], r_lo[4][4];
+    as_operands<kSplit>(r, r_lo, R);
     wgmma::fence();
     times_rows<true, kTileBytes>(D, r, stage + L::T);
     if constexpr (kSplit) {
-      times_rows<false, kTileBytes>(D, r_rest, stage + L::T);
-      times_rows<false, kTileBytes>(D, r, stage + L::T_rest);
-      times_rows<false, kTileBytes>(D, r_rest, stage + L::T_rest);
-      times_rows<false, kTileBytes>(D, r, stage + L::T_rest + kTileBytes);
+      times_rows<false, kTileBytes>(D, r_lo, stage + L::T);
+      times_rows<false, kTileBytes>(D, r, stage + L::T_lo);
+      times_rows<false, kTileBytes>(D, r_lo, stage + L::T_lo);
+      times_rows<false, kTileBytes>(D, r, stage + L::T_lo + kTileBytes);
     }
     wgmma::commit();
     if constexpr (kGate) scale(S, vectors[kBefore * kChunk + kChunk - 1]);
@@ -162,16 +162,16 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     wgmma::hold(D);
     if constexpr (!kMap) wgmma::hold(O);
 
-    uint32_t d[4][4], d_rest[4][4];
-    [[maybe_unused]] uint32_t e[4][4], e_rest[4][4];
-    as_operands<kSplit>(d, d_rest, D);
+    uint32_t d[4][4], d_lo[4][4];
+    [[maybe_unused]] uint32_t e[4][4], e_lo[4][4];
+    as_operands<kSplit>(d, d_lo, D);
     if constexpr (!kMap) scale_columns(O, vectors + kRead * kChunk);
     wgmma::fence();
     if constexpr (!kMap) {
       times_rows<false, kTileBytes>(O, d, stage + L::P);
       if constexpr (kSplit) {
-        times_rows<false, kTileBytes>(O, d_rest, stage + L::P);
-        times_rows<false, kTileBytes>(O, d, stage + L::P_rest);
+        times_rows<false, kTileBytes>(O, d_lo, stage + L::P);
+        times_rows<false, kTileBytes>(O, d, stage + L::P_lo);
       }
     }
     wgmma::commit();
@@ -182,12 +182,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 #pragma unroll
         for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
       scale_columns(after, vectors + kAfter * kChunk);
-      as_operands<kSplit>(e, e_rest, after);
+      as_operands<kSplit>(e, e_lo, after);
       wgmma::fence();
     }
     times_columns<false>(S, kGate ? e : d, stage + L::k, kTileBytes);
-    if constexpr (kSplit)
-      times_columns<false>(S, kGate ? e_rest : d_rest, stage + L::k, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(S, kGate ? e_lo : d_lo, stage + L::k, kTileBytes);
     wgmma::commit();
 
     if constexpr (!kMap) {
@@ -221,14 +220,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         const int64_t to =
             (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64;
         send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, count);
-        if constexpr (kSplit) {  // the rest follows through the same tile
+        if constexpr (kSplit) {  // lo follows through the same tile
           send_commit();
           send_wait<0>();
           meet_group();
           put_columns<true>(D, out + L::kResult);
           wgmma::publish();
           meet_group();
-          send_rows(w.error_rest + to, p.V, out + L::kResult, count);
+          send_rows(w.error_lo + to, p.V, out + L::kResult, count);
         }
       }
       send_commit();
@@ -262,8 +261,8 @@ void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segmen
   const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
   auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  launch_next(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
-              segments, columns);
+  pdl_launch(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
+             segments, columns);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>

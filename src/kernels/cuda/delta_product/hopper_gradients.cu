@@ -34,18 +34,18 @@ __device__ __forceinline__ void mask(float (&x)[8][4], int half, const Chunk& z,
   }
 }
 
-// A matrix [64,64] in C tiles to a swizzled tile (and its rest to the next), and as left operands.
+// A matrix [64,64] in C tiles to a swizzled tile (and its lo to the next), and as left operands.
 template <bool kSplit>
 __device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4],
-                                      uint32_t (&a_rest)[4][4], unsigned char* tile, int i0) {
-  as_operands<kSplit>(a, a_rest, x);
+                                      uint32_t (&a_lo)[4][4], unsigned char* tile, int i0) {
+  as_operands<kSplit>(a, a_lo, x);
 #pragma unroll
   for (int t = 0; t < 8; ++t)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       auto* const to = reinterpret_cast<uint32_t*>(tile + place_of(i0 + half * 8, t));
       *to = a[t / 2][t % 2 * 2 + half];
-      if constexpr (kSplit) to[kTileBytes / 4] = a_rest[t / 2][t % 2 * 2 + half];
+      if constexpr (kSplit) to[kTileBytes / 4] = a_lo[t / 2][t % 2 * 2 + half];
     }
   wgmma::publish();
 }
@@ -153,7 +153,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
       next);
 
   if constexpr (kGated) put_end(z, at_end);
-  uint32_t x[4][4], x_rest[4][4];
+  uint32_t x[4][4], x_lo[4][4];
   const float upper = z.vector(kRead)[i0], lower = z.vector(kRead)[i0 + 8];
   [[maybe_unused]] float2 reads;
   [[maybe_unused]] Within within;
@@ -175,14 +175,14 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
     const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
     mask(X, half, z, max(last, 0), float(p.scale), last, [](int, float, float) {});
   }
-  share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
+  share<kSplit>(X, x, x_lo, z.memory + z.layout.X, i0);
   meet();
   if constexpr (!kGated || kSplit) scale_rows(dq, upper, lower);
   wgmma::hold(dq);
   wgmma::fence();
   if constexpr (kGated && !kSplit) within.template go_on<KT>(z);
   times_columns<false>(dq, x, z.k, kTileBytes);
-  if constexpr (kSplit) times_columns<false>(dq, x_rest, z.k, kTileBytes);
+  if constexpr (kSplit) times_columns<false>(dq, x_lo, z.k, kTileBytes);
   wgmma::commit();
   if (kGated && gate_before) make_gate<kSplit>(p, z.slopes(z.buffer ^ 1));
   if constexpr (kGated && !kSplit) {
@@ -204,7 +204,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
                   p.K);
     }
   } else {
-    store_own(dq, z.room(),
+    store_own(dq, z.scratch(),
               static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + row0 * p.dq.token, p.dq.token,
               z.queries.rows - row0, p.K);
   }
@@ -233,7 +233,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
       },
       next);
 
-  uint32_t e[4][4], e_rest[4][4];
+  uint32_t e[4][4], e_lo[4][4];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
@@ -245,7 +245,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
             (g & 1 ? y : x) / z.vector(kBeta)[i];
     });
   }
-  share<kSplit>(E, e, e_rest, z.memory + z.layout.E, i0);
+  share<kSplit>(E, e, e_lo, z.memory + z.layout.E, i0);
   scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
   scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
@@ -274,7 +274,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
   meet();  // X and E are there
   wgmma::fence();
   times_columns<false>(er, e, z.k, kTileBytes);
-  if constexpr (kSplit) times_columns<false>(er, e_rest, z.k, kTileBytes);
+  if constexpr (kSplit) times_columns<false>(er, e_lo, z.k, kTileBytes);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const uint32_t rows = j * 16 * 128;
@@ -305,8 +305,9 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
                 p.K);
   }
   if constexpr (!kSplit)
-    store_own(er, z.room(), static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + row0 * p.dk.step,
-              p.dk.step, z.at.count - row0, p.K);
+    store_own(er, z.scratch(),
+              static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + row0 * p.dk.step, p.dk.step,
+              z.at.count - row0, p.K);
 }
 
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
@@ -319,7 +320,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
-  wait_for_last();
+  pdl_wait();
   unsigned item = used(blockIdx.x);
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
@@ -370,7 +371,7 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const StateG
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
   const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
   const unsigned blocks = most < items ? most : items;
-  launch_next(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
+  pdl_launch(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
 }
 
 template <bool kGated>

@@ -18,8 +18,8 @@ struct alignas(16) Slopes {
   int64_t h;
 };
 
-// Bytes in shared memory; keys, vectors and slopes twice. In split mode the rest of a matrix
-// follows it.
+// Bytes in shared memory; keys, vectors and slopes twice. In split mode the lo half of
+// a matrix follows it.
 template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
   static constexpr int kParts = kSplit ? 2 : 1, kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
                        kValues = VT / 64 * kTileBytes, kState = VT * KT * 2,
@@ -28,10 +28,10 @@ template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
                        dv = d_o + kValues, e = dv + kParts * kValues, S = e + kParts * kValues,
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
-  static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
+  static constexpr int kScratch = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
   static constexpr int decay = slopes + (kGated ? 2 * int(sizeof(Slopes)) : 0),
-                       room = decay + (kGated ? int(sizeof(Decays)) : 0),
-                       barrier = room + kThreads / 32 * kRoom, bytes = barrier + 8;
+                       scratch = decay + (kGated ? int(sizeof(Decays)) : 0),
+                       barrier = scratch + kThreads / 32 * kScratch, bytes = barrier + 8;
 };
 
 // Where columns 8t+2c, +1 of a row lie in swizzled tiles.
@@ -107,14 +107,14 @@ __device__ __forceinline__ uint4 load_piece(uint32_t from) {
                : "memory");
   return x;
 }
-// The warp's 16 rows, `rows` of them inside, through its room in shared memory, 32 columns at a
+// The warp's 16 rows, `rows` of them inside, through its scratch in shared memory, 32 columns at a
 // time: stores of four bytes a lane take twice as many turns of the memory unit.
 template <int kTiles>
-__device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_t room,
+__device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_t scratch,
                                           uint16_t* to, int64_t step, int rows, int64_t K) {
   const int lane = threadIdx.x % 32, row = lane / 4, piece = lane % 4;
-  const uint32_t put = room + lane_transposed(row_bytes(32)),
-                 get = room + row * row_bytes(32) + piece * 16;
+  const uint32_t put = scratch + lane_transposed(row_bytes(32)),
+                 get = scratch + row * row_bytes(32) + piece * 16;
   to += row * step + piece * 8;
 #pragma unroll
   for (int t = 0; t < kTiles; t += 4) {
@@ -208,7 +208,9 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   }
   __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
-  __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
+  __device__ uint32_t scratch() const {
+    return base + layout.scratch + threadIdx.x / 32 * Places::kScratch;
+  }
   __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
   __device__ Slopes& slopes(int of) const {
     return reinterpret_cast<Slopes*>(memory + layout.slopes)[of];
@@ -254,16 +256,16 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
     };
     fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
     if constexpr (kSplit) {
-      fetch_errors(layout.dv + Places::kValues, w.dv_rest);
-      fetch_errors(layout.e + Places::kValues, w.error_rest);
+      fetch_errors(layout.dv + Places::kValues, w.dv_lo);
+      fetch_errors(layout.e + Places::kValues, w.error_lo);
     }
     if (threadIdx.x == 0) {
       barrier_expect(barrier(), (kSplit ? 4 : 1) * Places::kState);
       fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
       if constexpr (kSplit) {
         fetch_state(layout.G, dstates.chunks);
-        fetch_state(layout.S + Places::kState, w.states_rest);
-        fetch_state(layout.G + Places::kState, w.dstates_rest);
+        fetch_state(layout.S + Places::kState, w.states_lo);
+        fetch_state(layout.G + Places::kState, w.dstates_lo);
       }
     }
     if (!kSplit && threadIdx.x < kThreads / 2) fetch_gradient(v0);

@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     hopper_maps(DeltaProductForward p, ChunkWork w, Segments segments) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT>;
-  let_next_start();
+  pdl_trigger();
   const Stretch stretch(p, segments);
   const int values = int(p.V / 64), tile = int(blockIdx.y);  // tiles of B, then those of M
   const bool of_M = tile >= values;
   if (stretch.segment == segments.count - 1 || (of_M && stretch.segment == 0)) return;
   const uint32_t base = shared_address(memory);
   const Arrivals arrivals(base + 2 * L::bytes);
-  wait_for_last();
+  pdl_wait();
 
   const Span span = span_of(p, stretch.s);
   const int64_t slot0 = first_slot(p, stretch.s, kChunk);
@@ -130,8 +130,8 @@ void launch_maps(const DeltaProductForward& p, const ChunkWork& w, const Segment
                  cudaStream_t stream) {
   auto* kernel = hopper_maps<KT, kGate>;
   allow_shared(kernel, Layout<KT>::all);
-  launch_next(kernel, dim3(unsigned(p.S * p.H * segments.count), unsigned(p.V / 64 + KT / 64)),
-              kThreads, Layout<KT>::all, stream, p, w, segments);
+  pdl_launch(kernel, dim3(unsigned(p.S * p.H * segments.count), unsigned(p.V / 64 + KT / 64)),
+             kThreads, Layout<KT>::all, stream, p, w, segments);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using namespace prepare;
 
 // Bytes in shared memory. T takes the place of the keys when they are done, L that of the queries.
-struct Room {
+struct Shared {
   static constexpr int kSquare = (int(sizeof(Square)) + 1023) / 1024 * 1024, q = kSquare,
                        vectors = q + int(sizeof(Square)),
                        decays = vectors + kVectorCount * kChunk * 4;
@@ -36,12 +36,12 @@ template <int KT>
 __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& T = *reinterpret_cast<Square*>(memory);
-  auto& L = *reinterpret_cast<Square*>(memory + Room::q);
-  auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Room::vectors);
-  auto& decays = *reinterpret_cast<Decays*>(memory + Room::decays);  // with a gate
-  const uint32_t k_at = shared_address(memory), q_at = k_at + Room::q;
+  auto& L = *reinterpret_cast<Square*>(memory + Shared::q);
+  auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Shared::vectors);
+  auto& decays = *reinterpret_cast<Decays*>(memory + Shared::decays);  // with a gate
+  const uint32_t k_at = shared_address(memory), q_at = k_at + Shared::q;
   const Chunk z(p);
-  let_next_start();
+  pdl_trigger();
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  const int bytes = Room::bytes(p.log_gate);
+  const int bytes = Shared::bytes(p.log_gate);
   allow_shared(hopper_chunks<KT>, bytes);
   hopper_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");

@@ -8,15 +8,15 @@ namespace {
 
 template <int KT, int kRows, bool kSplit, bool kMakeP> struct Layout {  // of one stage, in bytes
   static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
-                       P_rest = P + (kMakeP ? kTileBytes : kRows * 128),
-                       d_o = P_rest + (kSplit ? kRows * 128 : 0);
+                       T_lo = T + kTileBytes, P = T_lo + (kSplit ? 2 * kTileBytes : 0),
+                       P_lo = P + (kMakeP ? kTileBytes : kRows * 128),
+                       d_o = P_lo + (kSplit ? kRows * 128 : 0);
   static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
   static __host__ __device__ int bytes(int columns) {
     return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
   }
-  // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state,
-  // which in split mode takes the place of that tile and of the one for its rest.
+  // Behind the two stages, per warp group: a tile of dV, and scratch for the gradient of the state,
+  // which in split mode takes the place of that tile and of the one for its lo.
   static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
   static constexpr int kState0 = kSplit ? 0 : kResult;
   static constexpr int kOut =
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   constexpr bool kMakeP = makes_P(kSplit, kGate);
   using L = Layout<KT, kRows, kSplit, kMakeP>;
   constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
-  let_next_start();
+  pdl_trigger();
   const Stretch stretch(p, segments);
   if (kMap && stretch.segment == 0) return;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
@@ -87,10 +87,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     wgmma::publish();
   }
   const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
-  wait_for_last();
+  pdl_wait();
 
   if (int(threadIdx.x) >= groups * 128) {
-    few_registers<kSplit, kMakeP>();
+    give_registers<kSplit, kMakeP>();
     const int rank = threadIdx.x - groups * 128;
     const uint16_t* const k_rows =
         static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
@@ -139,10 +139,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     return;
   }
-  many_registers<kSplit, kMakeP>();
+  take_registers<kSplit, kMakeP>();
 
   const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
-  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
+  const uint32_t state_scratch = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
 
   float G[kTiles][4];
   const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 
     // dD = diag(r) K G' + P^T dO, and G += (scale a Q)^T dO.
     float dD[8][4];
-    uint32_t a[kSteps][4], a_rest[kSteps][4], o[kReads][4], read[kReads][4], read_rest[kReads][4];
-    as_operands<kSplit>(a, a_rest, G);
+    uint32_t a[kSteps][4], a_lo[kSteps][4], o[kReads][4], read[kReads][4], read_lo[kReads][4];
+    as_operands<kSplit>(a, a_lo, G);
     const uint32_t do_at = stage + L::d_o + lane_direct(row_bytes(columns)) + own * 2;
 #pragma unroll
     for (int k = 0; k < kReads; ++k) {
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                              x.y * high_of(o[k][1])};
       const float right[4] = {y.x * low_of(o[k][2]), y.y * high_of(o[k][2]), y.x * low_of(o[k][3]),
                               y.y * high_of(o[k][3])};
-      as_operand<kSplit>(read[k], read_rest[k], left, right);
+      as_operand<kSplit>(read[k], read_lo[k], left, right);
     }
     if constexpr (kGate) {
       const float decay = vectors[kBefore * kChunk + kChunk - 1];
@@ -193,20 +193,20 @@ __global__ void __launch_bounds__(kMostThreads, 1)
         const int64_t to = item * p.V * KT + v0 * 64;
         send_wait<0>();
         meet_group();
-        send_state(a, dstates.chunks + to, p.V, state_room);
+        send_state(a, dstates.chunks + to, p.V, state_scratch);
         send_commit();
         send_wait<0>();
         __syncwarp();
-        send_state(a_rest, w.dstates_rest + to, p.V, state_room);
+        send_state(a_lo, w.dstates_lo + to, p.V, state_scratch);
       } else {
         send_wait<1>();
         __syncwarp();
-        put_state(a, state_room);
+        put_state(a, state_scratch);
         const GradientRows<KT> rows(p, dstates, span, first, count, h, item, head);
         if (lane < 16) {
           constexpr int kEach = 16 * 64 / KT;  // rows with 64 keys
           const int row = lane / kEach * int(p.V * 64 / KT) + int(v0) * 64 / KT + lane % kEach;
-          send(rows.at(row), state_room + lane * KT * 2, KT * 2);
+          send(rows.at(row), state_scratch + lane * KT * 2, KT * 2);
         }
       }
       send_commit();
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     constexpr bool kPause = kSplit || kGate;
     wgmma::fence();
     times_rows<true, kTileBytes>(dD, a, stage + L::k);
-    if constexpr (kSplit) times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
+    if constexpr (kSplit) times_rows<false, kTileBytes>(dD, a_lo, stage + L::k);
     if constexpr (kPause) {
       wgmma::commit();
       send_gradients();
@@ -229,25 +229,25 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_rows<false, kTileBytes>(dD, o, stage + L::P);
     else
       times_columns<false>(dD, o, stage + L::P, kTileBytes);
-    if constexpr (kSplit) times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(dD, o, stage + L::P_lo, kTileBytes);
     wgmma::commit();
     times_columns<false>(G, read, stage + L::q, kRows * 128);
-    if constexpr (kSplit) times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
+    if constexpr (kSplit) times_columns<false>(G, read_lo, stage + L::q, kRows * 128);
     wgmma::commit();
     if constexpr (!kPause) send_gradients();
     wgmma::wait<1>();
     wgmma::hold(dD);
 
     float Y[8][4];
-    uint32_t d[4][4], d_rest[4][4];
-    as_operands<kSplit>(d, d_rest, dD);
+    uint32_t d[4][4], d_lo[4][4];
+    as_operands<kSplit>(d, d_lo, dD);
     wgmma::fence();
     times_columns<true>(Y, d, stage + L::T, kTileBytes);
     if constexpr (kSplit) {
-      times_columns<false>(Y, d_rest, stage + L::T, kTileBytes);
-      times_columns<false>(Y, d, stage + L::T_rest, kTileBytes);
-      times_columns<false>(Y, d_rest, stage + L::T_rest, kTileBytes);
-      times_columns<false>(Y, d, stage + L::T_rest + kTileBytes, kTileBytes);
+      times_columns<false>(Y, d_lo, stage + L::T, kTileBytes);
+      times_columns<false>(Y, d, stage + L::T_lo, kTileBytes);
+      times_columns<false>(Y, d_lo, stage + L::T_lo, kTileBytes);
+      times_columns<false>(Y, d, stage + L::T_lo + kTileBytes, kTileBytes);
     }
     wgmma::commit();
     wgmma::wait<0>();
@@ -261,11 +261,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 #pragma unroll
         for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
       if constexpr (kGate) scale_columns(erased, vectors + kBefore * kChunk);
-      as_operands<kSplit>(d, d_rest, erased);
+      as_operands<kSplit>(d, d_lo, erased);
     }
     wgmma::fence();
     times_columns<false>(G, d, stage + L::k, kTileBytes);
-    if constexpr (kSplit) times_columns<false>(G, d_rest, stage + L::k, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(G, d_lo, stage + L::k, kTileBytes);
     wgmma::commit();
     if constexpr (!kMap) {
       kSplit ? send_wait<0>() : send_wait<1>();
@@ -279,7 +279,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                 p.dv.step, out, count);
       if constexpr (kSplit)
         send_rows(
-            w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
+            w.dv_lo + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
             p.V, out + L::kResult, count);
       send_commit();
     }
@@ -305,7 +305,7 @@ void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segmen
   const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
   const int threads = columns * 2 + kFetchers;
   if (segments.count > 1 && !kMap) {
-    launch_next(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
+    pdl_launch(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
   } else {  // the first of its row
     kernel<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns);
     check_launch("delta_product");

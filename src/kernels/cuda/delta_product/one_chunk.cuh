@@ -1,7 +1,7 @@
 #pragma once
+#include "kernels/cuda/delta_product/one_chunk.h"
 #include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/tile/mma.cuh"
-#include "kernels/cuda/delta_product/one_chunk.h"
 #include "kernels/cuda/tile/unit_lower.cuh"
 
 // What both directions share. A block is a head; micro-steps come in blocks of 16, so that the
@@ -56,9 +56,9 @@ __device__ __forceinline__ void multiply(Tile& c, const Left& a, const uint32_t 
   multiply(c, a.hi, b);
 }
 __device__ __forceinline__ void multiply(Tile& c, const Left& a, const uint32_t (&b)[4],
-                                         const uint32_t (&b_rest)[4]) {
-  multiply(c, a.lo, b_rest);
-  multiply(c, a.hi, b_rest);
+                                         const uint32_t (&b_lo)[4]) {
+  multiply(c, a.lo, b_lo);
+  multiply(c, a.hi, b_lo);
   multiply(c, a.lo, b);
   multiply(c, a.hi, b);
 }
@@ -88,7 +88,7 @@ __device__ __forceinline__ void put(const Tile& x, const Split& M, int i, int j)
       const uint32_t both = pack(a, b);
       const int row = i + g + half * 8, column = j + t * 8 + 2 * c;
       store_shared(M.hi.at(row, column), both);
-      store_shared(M.lo.at(row, column), rest(a, b, both));
+      store_shared(M.lo.at(row, column), pack_lo(a, b, both));
     }
 }
 
@@ -206,7 +206,7 @@ template <bool kAcross> __device__ __forceinline__ void apply(Tile& x, const Squ
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
   Left a;
   a.from(x);
-  uint32_t b[4], b_rest[4];
+  uint32_t b[4], b_lo[4];
 #pragma unroll
   for (int t = 0; t < 2; ++t)
 #pragma unroll
@@ -214,26 +214,25 @@ template <bool kAcross> __device__ __forceinline__ void apply(Tile& x, const Squ
       const int k = half * 8 + 2 * c, n = t * 8 + g;
       const float y = kAcross ? T[k][n] : T[n][k], z = kAcross ? T[k + 1][n] : T[n][k + 1];
       b[2 * t + half] = pack(y, z);
-      b_rest[2 * t + half] = rest(y, z, b[2 * t + half]);
+      b_lo[2 * t + half] = pack_lo(y, z, b[2 * t + half]);
     }
 #pragma unroll
   for (int t = 0; t < 2; ++t)
 #pragma unroll
     for (int u = 0; u < 4; ++u) x[t][u] = 0;
-  multiply(x, a, b, b_rest);
+  multiply(x, a, b, b_lo);
 }
 
 // A block a head, of the kernel for three blocks of micro-steps where they are enough.
-template <class Places, class Problem, class Rest>
-void launch(const Problem& p, Rest* error_rest, void (*three)(Problem, Rest*),
-            void (*most)(Problem, Rest*), void* stream) {
+template <class Places, class Problem, class Lo>
+void launch(const Problem& p, Lo* error_lo, void (*three)(Problem, Lo*), void (*most)(Problem, Lo*),
+            void* stream) {
   if (p.S * p.H == 0) return;
   const bool few = p.T * p.N <= 3 * 16;
   const auto kernel = few ? three : most;
   const auto bytes = size_t(Places(few ? 3 : kMostBlocks, p.q.data ? round16(int(p.T)) : 0).all);
   allow_shared(kernel, bytes);
-  kernel<<<unsigned(p.S * p.H), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(p,
-                                                                                      error_rest);
+  kernel<<<unsigned(p.S * p.H), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(p, error_lo);
   check_launch("delta_product");
 }
 

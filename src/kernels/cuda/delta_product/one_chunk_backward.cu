@@ -45,7 +45,7 @@ template <int kBlocks> struct Gradients {
 
 template <int kBlocks>
 __global__ void __launch_bounds__(kThreads, 1)
-    whole_backward(const DeltaProductBackward p, const uint16_t* error_rest) {
+    whole_backward(const DeltaProductBackward p, const uint16_t* error_lo) {
   extern __shared__ __align__(16) unsigned char memory[];
   const Head at(p);
   const int K = int(p.K), V = int(p.V), query_rows = round16(at.queries);
@@ -86,11 +86,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int b = kBlocks - 1; b >= 0; --b) {
       Tile x = {}, less = {};
       for (int t0 = 0; t0 < at.queries; t0 += 16) {
-        uint32_t a[4], r[4], r_rest[4];
+        uint32_t a[4], r[4], r_lo[4];
         left_across(a, d_o, t0, own);
         right_across(r, P.hi, t0, b * 16);
-        right_across(r_rest, P.lo, t0, b * 16);
-        multiply(x, a, r_rest);
+        right_across(r_lo, P.lo, t0, b * 16);
+        multiply(x, a, r_lo);
         multiply(x, a, r);
       }
       if (G)
@@ -107,10 +107,10 @@ __global__ void __launch_bounds__(kThreads, 1)
         }
 #pragma unroll
       for (int a = b + 1; a < kBlocks; ++a) {
-        uint32_t r[4], r_rest[4];
+        uint32_t r[4], r_lo[4];
         right_across(r, L.hi, a * 16, b * 16);
-        right_across(r_rest, L.lo, a * 16, b * 16);
-        multiply(less, y[a], r, r_rest);
+        right_across(r_lo, L.lo, a * 16, b * 16);
+        multiply(less, y[a], r, r_lo);
       }
 #pragma unroll
       for (int t = 0; t < 2; ++t)
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();
 
   fetch(e.hi, static_cast<const uint16_t*>(p.error) + at.error * V, V, steps, at.steps, V);
-  fetch(e.lo, error_rest + at.error * V, V, steps, at.steps, V);
+  fetch(e.lo, error_lo + at.error * V, V, steps, at.steps, V);
   if (at.queries) fetch(q, q_rows, p.q.token, query_rows, at.queries, K);
   copy_commit();
   copy_wait<0>();
@@ -187,9 +187,9 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int i = 0; i < steps; i += 16) {
       Tile x = {};
       for (int channel = 0; channel < V; channel += 16) {
-        uint32_t a[4], a_rest[4], r[4], r_rest[4];
+        uint32_t a[4], a_lo[4], r[4], r_lo[4];
         left(a, e.hi, i, channel);
-        left(a_rest, e.lo, i, channel);
+        left(a_lo, e.lo, i, channel);
 #pragma unroll
         for (int t = 0; t < 2; ++t)
 #pragma unroll
@@ -197,10 +197,10 @@ __global__ void __launch_bounds__(kThreads, 1)
             const float2 z = *reinterpret_cast<const float2*>(G + (own + t * 8 + g) * V + channel +
                                                               half * 8 + 2 * c);
             r[2 * t + half] = pack(z.x, z.y);
-            r_rest[2 * t + half] = rest(z.x, z.y, r[2 * t + half]);
+            r_lo[2 * t + half] = pack_lo(z.x, z.y, r[2 * t + half]);
           }
-        multiply(x, a, r_rest);
-        multiply(x, a_rest, r);
+        multiply(x, a, r_lo);
+        multiply(x, a_lo, r);
         multiply(x, a, r);
       }
       each([&](int t, int u, int row, int column) {
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (b > a) return;
       const float x = gradients.E[m][t][u];  // zero where a = b
       const uint32_t both = pack(x, 0.f);
-      const auto hi = uint16_t(both), lo = uint16_t(rest(x, 0.f, both));
+      const auto hi = uint16_t(both), lo = uint16_t(pack_lo(x, 0.f, both));
       store_shared(L.hi.at(a, b), hi);
       store_shared(L.lo.at(a, b), lo);
       store_shared(L.hi.at(b, a), hi);
@@ -254,19 +254,19 @@ __global__ void __launch_bounds__(kThreads, 1)
     });
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
-      uint32_t a[4], a_rest[4], r[4];
+      uint32_t a[4], a_lo[4], r[4];
       left(a, L.hi, i, b * 16);
-      left(a_rest, L.lo, i, b * 16);
+      left(a_lo, L.lo, i, b * 16);
       right_across(r, k, b * 16, own);
-      multiply(x, a_rest, r);
+      multiply(x, a_lo, r);
       multiply(x, a, r);
     }
     for (int t0 = 0; t0 < at.queries; t0 += 16) {
-      uint32_t a[4], a_rest[4], r[4];
+      uint32_t a[4], a_lo[4], r[4];
       left_across(a, P.hi, t0, i);
-      left_across(a_rest, P.lo, t0, i);
+      left_across(a_lo, P.lo, t0, i);
       right_across(r, q, t0, own);
-      multiply(x, a_rest, r);
+      multiply(x, a_lo, r);
       multiply(x, a, r);
     }
     store_rows(x, dk, p.dk.step, i, at.steps);
@@ -276,11 +276,11 @@ __global__ void __launch_bounds__(kThreads, 1)
     Tile x = {};
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
-      uint32_t a[4], a_rest[4], r[4];
+      uint32_t a[4], a_lo[4], r[4];
       left(a, P.hi, t0, b * 16);
-      left(a_rest, P.lo, t0, b * 16);
+      left(a_lo, P.lo, t0, b * 16);
       right_across(r, k, b * 16, own);
-      multiply(x, a_rest, r);
+      multiply(x, a_lo, r);
       multiply(x, a, r);
     }
     store_rows(x, dq, p.dq.token, t0, at.queries);
@@ -302,8 +302,8 @@ bool one_chunk_fits(const DeltaProductInputs& p) {
   return Places(count, round16(int(p.T))).all <= most;
 }
 
-void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_rest, void* stream) {
-  launch<Places>(p, error_rest, whole_backward<3>, whole_backward<kMostBlocks>, stream);
+void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_lo, void* stream) {
+  launch<Places>(p, error_lo, whole_backward<3>, whole_backward<kMostBlocks>, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

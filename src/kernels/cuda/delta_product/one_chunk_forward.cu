@@ -1,5 +1,6 @@
 #include "kernels/cuda/delta_product/one_chunk.cuh"
 
+// D from (I + L) D = diag(beta) V, O = P D and the final state K^T D (one_chunk.h), a block a head.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -22,7 +23,7 @@ struct Places {  // in bytes
 
 template <int kBlocks>
 __global__ void __launch_bounds__(kThreads)
-    whole_forward(const DeltaProductForward p, uint16_t* error_rest) {
+    whole_forward(const DeltaProductForward p, uint16_t* error_lo) {
   extern __shared__ __align__(16) unsigned char memory[];
   const Head at(p);
   const int K = int(p.K), V = int(p.V), query_rows = round16(at.queries);
@@ -56,10 +57,10 @@ __global__ void __launch_bounds__(kThreads)
     Tile x = {};
 #pragma unroll
     for (int a = 0; a < b; ++a) {
-      uint32_t y[4], y_rest[4];
+      uint32_t y[4], y_lo[4];
       right(y, L.hi, b * 16, a * 16);
-      right(y_rest, L.lo, b * 16, a * 16);
-      multiply(x, d[a], y, y_rest);
+      right(y_lo, L.lo, b * 16, a * 16);
+      multiply(x, d[a], y, y_lo);
     }
     uint32_t values[4];
     left_across(values, v, b * 16, v0);
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kThreads)
       e.from(x);
 #pragma unroll
       for (int part = 0; part < 2; ++part) {
-        uint16_t* const to = part ? error_rest : static_cast<uint16_t*>(p.error);
+        uint16_t* const to = part ? error_lo : static_cast<uint16_t*>(p.error);
         each_across(part ? e.lo : e.hi, [&](int row, int channel, uint32_t word) {
           const int i = b * 16 + row;
           if (i < at.steps)
@@ -94,10 +95,10 @@ __global__ void __launch_bounds__(kThreads)
     Tile x = {};
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b) {
-      uint32_t y[4], y_rest[4];
+      uint32_t y[4], y_lo[4];
       right(y, P.hi, t0, b * 16);
-      right(y_rest, P.lo, t0, b * 16);
-      multiply(x, d[b], y, y_rest);
+      right(y_lo, P.lo, t0, b * 16);
+      multiply(x, d[b], y, y_lo);
     }
     Left out;
     out.from(x);
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_rest, void* stream) {
-  launch<Places>(p, error_rest, whole_forward<3>, whole_forward<kMostBlocks>, stream);
+void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_lo, void* stream) {
+  launch<Places>(p, error_lo, whole_forward<3>, whole_forward<kMostBlocks>, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -22,7 +22,7 @@ struct Right {
 __device__ __forceinline__ void split(float x, float y, uint32_t& a, uint32_t& b, uint32_t& c) {
   a = pack(x, y);
   x -= low_of(a), y -= high_of(a);
-  b = pack(x, y), c = rest(x, y, b);
+  b = pack(x, y), c = pack_lo(x, y, b);
 }
 template <int kParts>
 __device__ __forceinline__ void mma_split(float (&c)[4], const Left& a, const Right& b) {
@@ -176,7 +176,7 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
                                         const Decays& decays) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
   uint16_t* const P = w.P + z.index * w.rows * kChunk;
-  uint16_t* const P_rest = w.P_rest + (w.split ? z.index * w.rows * kChunk : 0);
+  uint16_t* const P_lo = w.P_lo + (w.split ? z.index * w.rows * kChunk : 0);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int r = row0 + g + 8 * half, last = r < z.queries.rows ? int(z.queries.at(r)) : -1;
@@ -202,7 +202,7 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
       const uint32_t packed = pack(x, y);
       const int to = place_in<kSwizzled>(r, t) * 8 + 2 * c;
       *reinterpret_cast<uint32_t*>(P + to) = packed;
-      if (w.split) *reinterpret_cast<uint32_t*>(P_rest + to) = rest(x, y, packed);
+      if (w.split) *reinterpret_cast<uint32_t*>(P_lo + to) = pack_lo(x, y, packed);
     }
   }
 }
@@ -241,7 +241,7 @@ __device__ __forceinline__ void fill_L(const DeltaProductInputs& p, const float*
 template <bool kSwizzled>
 __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, const Square& T) {
   uint16_t* const to = w.T + z.index * kChunk * kChunk;
-  uint16_t* const to_rest = w.T_rest + (w.split ? z.index * 2 * kChunk * kChunk : 0);
+  uint16_t* const to_lo = w.T_lo + (w.split ? z.index * 2 * kChunk * kChunk : 0);
 #pragma unroll
   for (int piece = threadIdx.x; piece < kChunk * kChunk / 8; piece += kThreads) {
     const int i = piece / 8, j = piece % 8 * 8;
@@ -257,8 +257,8 @@ __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, cons
     };
     put(to, part[0]);
     if (!w.split) continue;
-    put(to_rest, part[1]);
-    put(to_rest + kChunk * kChunk, part[2]);
+    put(to_lo, part[1]);
+    put(to_lo + kChunk * kChunk, part[2]);
   }
 }
 

@@ -32,7 +32,7 @@ struct Right {
   uint32_t hi[2], lo[2];
   __device__ __forceinline__ void from(float2 x, float2 y) {
     hi[0] = pack(x.x, x.y), hi[1] = pack(y.x, y.y);
-    lo[0] = rest(x.x, x.y, hi[0]), lo[1] = rest(y.x, y.y, hi[1]);
+    lo[0] = pack_lo(x.x, x.y, hi[0]), lo[1] = pack_lo(y.x, y.y, hi[1]);
   }
 };
 __device__ __forceinline__ void multiply(float (&c)[4], const Left& a, uint32_t b0, uint32_t b1) {

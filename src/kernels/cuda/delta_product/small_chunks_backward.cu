@@ -8,16 +8,16 @@ namespace {
 
 using namespace small_chunks;
 
-struct Room {
-  Tile k[2], q, d_o, e, e_rest, dv, dv_rest;
-  Matrix S, S_rest;
+struct Shared {
+  Tile k[2], q, d_o, e, e_lo, dv, dv_lo;
+  Matrix S, S_lo;
   union {
     Square T;
     Tile out;  // when T is done with
   };
   Vectors vectors;
 };
-struct GateRoom {
+struct GateShared {
   Square decay;
   float slopes[2 * kSteps];
 };
@@ -29,7 +29,7 @@ __device__ __forceinline__ void scale_rows(Sums& x, float upper, float lower) {
   for (int t = 0; t < 4; ++t)
     x[t][0] *= upper, x[t][1] *= upper, x[t][2] *= lower, x[t][3] *= lower;
 }
-// acc += (A + its rest) M for rows M of keys or queries.
+// acc += (A + its lo) M for rows M of keys or queries.
 __device__ __forceinline__ void add_rows(Sums& acc, const Left& a, const Tile& M) {
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
@@ -39,45 +39,45 @@ __device__ __forceinline__ void add_rows(Sums& acc, const Left& a, const Tile& M
     multiply(acc[2 * n + 1], a, b[2], b[3]);
   }
 }
-// acc = A M over value channels for a state M and its rest; A may have a rest too.
-__device__ __forceinline__ void over_state(Sums& acc, const Tile& A, const Tile* A_rest,
-                                           const Matrix& M, const Matrix& M_rest) {
+// acc = A M over value channels for a state M and its lo; A may have one too.
+__device__ __forceinline__ void over_state(Sums& acc, const Tile& A, const Tile* A_lo,
+                                           const Matrix& M, const Matrix& M_lo) {
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
-    uint32_t a[4], a_rest[4];
+    uint32_t a[4], a_lo[4];
     left_rows(a, A, k * 16);
-    if (A_rest) left_rows(a_rest, *A_rest, k * 16);
+    if (A_lo) left_rows(a_lo, *A_lo, k * 16);
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       uint32_t b[4];
-      right_across(b, M_rest, k * 16, n * 16);
+      right_across(b, M_lo, k * 16, n * 16);
       mma(acc[2 * n], a, b[0], b[1]);
       mma(acc[2 * n + 1], a, b[2], b[3]);
       right_across(b, M, k * 16, n * 16);
-      if (A_rest) {
-        mma(acc[2 * n], a_rest, b[0], b[1]);
-        mma(acc[2 * n + 1], a_rest, b[2], b[3]);
+      if (A_lo) {
+        mma(acc[2 * n], a_lo, b[0], b[1]);
+        mma(acc[2 * n + 1], a_lo, b[2], b[3]);
       }
       mma(acc[2 * n], a, b[0], b[1]);
       mma(acc[2 * n + 1], a, b[2], b[3]);
     }
   }
 }
-// acc += (A + its rest) M over value channels, for the operands of a state M.
-__device__ __forceinline__ void over_gradient(Sums& acc, const Tile& A, const Tile& A_rest,
+// acc += (A + its lo) M over value channels, for the operands of a state M.
+__device__ __forceinline__ void over_gradient(Sums& acc, const Tile& A, const Tile& A_lo,
                                               const Left (&M)[2][2]) {
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
-    uint32_t a[4], a_rest[4];
+    uint32_t a[4], a_lo[4];
     left_rows(a, A, k * 16);
-    left_rows(a_rest, A_rest, k * 16);
+    left_rows(a_lo, A_lo, k * 16);
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       const Left& m = M[k][n / 2];
       const int u = n % 2 * 2;
       mma(acc[n], a, transposed(m.lo[u]), transposed(m.lo[u + 1]));
       const uint32_t b0 = transposed(m.hi[u]), b1 = transposed(m.hi[u + 1]);
-      mma(acc[n], a_rest, b0, b1);
+      mma(acc[n], a_lo, b0, b1);
       mma(acc[n], a, b0, b1);
     }
   }
@@ -105,8 +105,8 @@ __device__ __forceinline__ void put_sums(const Sums& x, Tile& to) {
 template <bool kGate>
 __global__ void __launch_bounds__(32, 12)
     small_chunk_backward(DeltaProductBackward p, SmallKept kept) {
-  __shared__ __align__(16) Room room;
-  __shared__ __align__(16) GateRoom gates;
+  __shared__ __align__(16) Shared shared;
+  __shared__ __align__(16) GateShared gates;
   const Head at(p);
   const int lane = threadIdx.x, c = lane % 4, g = lane / 4, K = int(p.K), V = int(p.V);
   const uint16_t *const k_rows = at.rows(p.k), *const q_rows = at.rows(p.q),
@@ -115,18 +115,18 @@ __global__ void __launch_bounds__(32, 12)
                   *const dv_rows = at.rows(p.dv);
   const bool has_q = p.q.data != nullptr;
   const float by = float(p.scale);
-  const Vectors& vectors = room.vectors;
+  const Vectors& vectors = shared.vectors;
   const Square& decay = gates.decay;
 
   State G;
   read_state(
       G, p.d_final_state ? static_cast<const float*>(p.d_final_state) + at.head * K * V : nullptr,
       K, V);
-  // Keys come a chunk ahead, so that T is made while the rest is on its way.
+  // Keys come a chunk ahead, so that T is made while all else is on its way.
   Scalars<kGate> scalars;
   const auto ask_for_keys = [&](int64_t chunk) {
     const int64_t first = chunk * kSteps;
-    fetch(room.k[chunk % 2], k_rows + first * p.k.step, p.k.step,
+    fetch(shared.k[chunk % 2], k_rows + first * p.k.step, p.k.step,
           int(min(int64_t(kSteps), at.steps - first)), K);
     scalars.ask(p, at, first);
   };
@@ -139,23 +139,23 @@ __global__ void __launch_bounds__(32, 12)
     const Queries queries(p, first, count);
     const int64_t errors = (at.error + first) * V,
                   state = ((at.slot0 + chunk) * p.H + at.h) * K * V;
-    const Tile& keys = room.k[chunk % 2];
+    const Tile& keys = shared.k[chunk % 2];
     if (has_q) {
-      fetch(room.q, q_rows + queries.token * p.q.token, p.q.token, queries.rows, K);
-      fetch(room.d_o, do_rows + queries.token * p.d_o.token, p.d_o.token, queries.rows, V);
+      fetch(shared.q, q_rows + queries.token * p.q.token, p.q.token, queries.rows, K);
+      fetch(shared.d_o, do_rows + queries.token * p.d_o.token, p.d_o.token, queries.rows, V);
     }
-    fetch(room.e, kept.error + errors, V, count, V);
-    fetch(room.e_rest, kept.error_rest + errors, V, count, V);
+    fetch(shared.e, kept.error + errors, V, count, V);
+    fetch(shared.e_lo, kept.error_lo + errors, V, count, V);
     const int kept_rows = chunk > 0 || p.state ? V : 0;  // a state of zero was not kept
-    fetch(room.S, kept.states + state, K, kept_rows, K);
-    fetch(room.S_rest, kept.states_rest + state, K, kept_rows, K);
+    fetch(shared.S, kept.states + state, K, kept_rows, K);
+    fetch(shared.S_lo, kept.states_lo + state, K, kept_rows, K);
     copy_commit();
-    fill_vectors(room.vectors, gates.decay, p, scalars, queries);
+    fill_vectors(shared.vectors, gates.decay, p, scalars, queries);
     if (chunk > 0) ask_for_keys(chunk - 1);
     copy_commit();
     copy_wait<2>();
     __syncwarp();
-    invert<kGate>(room.T, keys, vectors, decay);
+    invert<kGate>(shared.T, keys, vectors, decay);
 
     // dD = diag(r) K G' + P^T dO, and src = e G'^T while that G is here.
     float dD[2][2][4] = {}, at_end = 0;
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(32, 12)
       times_keys(dD, a, keys);
       copy_wait<1>();
       __syncwarp();
-      over_gradient(src, room.e, room.e_rest, a);
+      over_gradient(src, shared.e, shared.e_lo, a);
     }
     if constexpr (kGate) {
 #pragma unroll
@@ -177,8 +177,8 @@ __global__ void __launch_bounds__(32, 12)
 #pragma unroll
           for (int half = 0; half < 2; ++half) {  // <G', S>
             const int v = m * 16 + half * 8 + g, k = t * 8 + 2 * c;
-            const uint32_t x = *reinterpret_cast<const uint32_t*>(&room.S[v][k]),
-                           y = *reinterpret_cast<const uint32_t*>(&room.S_rest[v][k]);
+            const uint32_t x = *reinterpret_cast<const uint32_t*>(&shared.S[v][k]),
+                           y = *reinterpret_cast<const uint32_t*>(&shared.S_lo[v][k]);
             at_end += G[m][t][2 * half] * (low_of(x) + low_of(y)) +
                       G[m][t][2 * half + 1] * (high_of(x) + high_of(y));
           }
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(32, 12)
     }
     if (has_q) {
       float P[2][4] = {};  // transposed: [micro-steps, queries]
-      rows_by_rows(P, keys, room.q);
+      rows_by_rows(P, keys, shared.q);
 #pragma unroll
       for (int t = 0; t < 2; ++t)
 #pragma unroll
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(32, 12)
 #pragma unroll
       for (int m = 0; m < 2; ++m) {
         uint32_t a[4];
-        left_across(a, room.d_o, m * 16);
+        left_across(a, shared.d_o, m * 16);
 #pragma unroll
         for (int t = 0; t < 2; ++t) {
           Right b;
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(32, 12)
                                 y.y * high_of(a[3])};
         read[m].from(left, right);
       }
-      small_chunks::add_rows(G, read, room.q);
+      small_chunks::add_rows(G, read, shared.q);
     }
 
     // Y = T^T dD, dV = beta Y, and G loses what is erased.
@@ -236,8 +236,8 @@ __global__ void __launch_bounds__(32, 12)
       for (int t = 0; t < 2; ++t) {
         const int j = t * 8 + g;
         Right b;
-        b.from(make_float2(room.T[2 * c][j], room.T[2 * c + 1][j]),
-               make_float2(room.T[8 + 2 * c][j], room.T[9 + 2 * c][j]));
+        b.from(make_float2(shared.T[2 * c][j], shared.T[2 * c + 1][j]),
+               make_float2(shared.T[8 + 2 * c][j], shared.T[9 + 2 * c][j]));
 #pragma unroll
         for (int m = 0; m < 2; ++m) multiply(Y[m][t], d[m], b);
       }
@@ -245,8 +245,8 @@ __global__ void __launch_bounds__(32, 12)
       for (int m = 0; m < 2; ++m) {
         scale_columns(Y[m], vectors, kBeta);
         d[m].from(Y[m][0], Y[m][1]);
-        put_across(d[m].hi, room.dv, m * 16);
-        put_across(d[m].lo, room.dv_rest, m * 16);
+        put_across(d[m].hi, shared.dv, m * 16);
+        put_across(d[m].lo, shared.dv_lo, m * 16);
         if constexpr (kGate) scale_columns(Y[m], vectors, kBefore);
 #pragma unroll
         for (int t = 0; t < 2; ++t)
@@ -257,14 +257,14 @@ __global__ void __launch_bounds__(32, 12)
       small_chunks::add_rows(G, d, keys);
     }
     __syncwarp();
-    store(room.dv, dv_rows + first * p.dv.step, p.dv.step, count, V);
+    store(shared.dv, dv_rows + first * p.dv.step, p.dv.step, count, V);
 
     // X = dO e^T and dQ = X K + dO S^T.
     Left X;
     if (has_q) {
       float x[2][4] = {};
-      rows_by_rows(x, room.d_o, room.e_rest);
-      rows_by_rows(x, room.d_o, room.e);
+      rows_by_rows(x, shared.d_o, shared.e_lo);
+      rows_by_rows(x, shared.d_o, shared.e);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = g + half * 8, last = r < queries.rows ? int(queries.at(r)) : -1;
@@ -280,18 +280,18 @@ __global__ void __launch_bounds__(32, 12)
       }
       X.from(x[0], x[1]);
       Sums dq = {};
-      over_state(dq, room.d_o, nullptr, room.S, room.S_rest);
+      over_state(dq, shared.d_o, nullptr, shared.S, shared.S_lo);
       scale_rows(dq, vectors.of[kRead][g], vectors.of[kRead][g + 8]);
       add_rows(dq, X, keys);
       if constexpr (kGate)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          const float slope = row_dot(dq, half, room.q);
+          const float slope = row_dot(dq, half, shared.q);
           if (c == 0) gates.slopes[kSteps + g + half * 8] = slope;
         }
-      put_sums(dq, room.out);
+      put_sums(dq, shared.out);
       __syncwarp();
-      store(room.out, dq_rows + queries.token * p.dq.token, p.dq.token, queries.rows, K);
+      store(shared.out, dq_rows + queries.token * p.dq.token, p.dq.token, queries.rows, K);
       __syncwarp();
     }
 
@@ -299,9 +299,9 @@ __global__ void __launch_bounds__(32, 12)
     Left E;
     {
       float x[2][4] = {};
-      rows_by_rows(x, room.dv, room.e_rest);
-      rows_by_rows(x, room.dv_rest, room.e);
-      rows_by_rows(x, room.dv, room.e);
+      rows_by_rows(x, shared.dv, shared.e_lo);
+      rows_by_rows(x, shared.dv_lo, shared.e);
+      rows_by_rows(x, shared.dv, shared.e);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int i = g + half * 8;
@@ -322,7 +322,7 @@ __global__ void __launch_bounds__(32, 12)
       E.from(x[0], x[1]);
     }
     Sums er = {};
-    over_state(er, room.dv, &room.dv_rest, room.S, room.S_rest);
+    over_state(er, shared.dv, &shared.dv_lo, shared.S, shared.S_lo);
     scale_rows(er, -vectors.of[kBefore][g], -vectors.of[kBefore][g + 8]);
     add_rows(er, E, keys);
     scale_rows(src, vectors.of[kAfter][g] * vectors.of[kBeta][g],
@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(32, 12)
       const float sum = row_dot(src, 0, keys) + row_dot(src, 1, keys);
       if (c == 0) at_end += sum;
     }
-    if (has_q) add_rows(src, transposed(X), room.q);
+    if (has_q) add_rows(src, transposed(X), shared.q);
     add_rows(src, transposed(E), keys);
     if constexpr (kGate) {
 #pragma unroll
@@ -351,9 +351,9 @@ __global__ void __launch_bounds__(32, 12)
     for (int t = 0; t < 4; ++t)
 #pragma unroll
       for (int u = 0; u < 4; ++u) er[t][u] += src[t][u];
-    put_sums(er, room.out);
+    put_sums(er, shared.out);
     __syncwarp();
-    store(room.out, dk_rows + first * p.dk.step, p.dk.step, count, K);
+    store(shared.out, dk_rows + first * p.dk.step, p.dk.step, count, K);
     __syncwarp();
   }
   if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + at.head * K * V, K, V);

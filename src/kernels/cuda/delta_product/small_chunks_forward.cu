@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p,
 #pragma unroll
           for (int n = 0; n < 2; ++n) put(part ? s[m][n].lo : s[m][n].hi, &state[m * 16], n * 16);
         __syncwarp();
-        store(state, (part ? kept.states_rest : kept.states) + to, K, V, K);
+        store(state, (part ? kept.states_lo : kept.states) + to, K, V, K);
         __syncwarp();
       }
     }
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p,
 #pragma unroll
         for (int m = 0; m < 2; ++m) put_across(part ? e[m].lo : e[m].hi, out, m * 16);
         __syncwarp();
-        store(out, (part ? kept.error_rest : kept.error) + to, V, count, V);
+        store(out, (part ? kept.error_lo : kept.error) + to, V, count, V);
         __syncwarp();
       }
     }

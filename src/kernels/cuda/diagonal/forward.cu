@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/diagonal/diagonal.cuh"
 
+// The recurrence of kernels/diagonal.h token after token, the state in registers; keys and values
+// come through shared memory a few tokens at a time.
 namespace lrnn::kernels::cuda {
 namespace {
 

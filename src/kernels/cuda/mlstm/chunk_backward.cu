@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/mlstm/chunk_backward.cuh"
 
+// The gradients of the mLSTM cell in chunks of 64 tokens, from the last to the first: the kernel's
+// walk and the launch. chunk_backward.cuh has the steps of a chunk.
 namespace lrnn::kernels::cuda {
 namespace {
 

@@ -2,11 +2,11 @@
 #include <type_traits>
 
 #include "kernels/cuda/delta_product/one_chunk.cuh"
+#include "kernels/cuda/rwkv7/chunk.h"
 #include "kernels/cuda/tile/operand.cuh"
 #include "kernels/cuda/tile/pack.cuh"
-#include "kernels/cuda/rwkv7/chunk.h"
 
-// What the kernels of rwkv7_chunk.h share: where things lie, how they come and go, and products.
+// What the kernels of rwkv7/chunk.h share: where things lie, how they come and go, and products.
 namespace lrnn::kernels::cuda::rwkv7 {
 
 constexpr int kTokens = 16, kColumns = 64;  // of a chunk; of the values that a block walks
