@@ -1,7 +1,8 @@
 #pragma once
 #include "kernels/cuda/delta_product/chunk.h"
 #include "kernels/cuda/tile/common.cuh"
-#include "kernels/cuda/tile/mma.cuh"
+#include "kernels/cuda/tile/copy.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 
 // What the chunk kernels share. A chunk is 64 micro-steps; rows of queries exist only where a token
 // ends, so they are counted apart: row r of a chunk reads after micro-step place(r).
@@ -37,26 +38,6 @@ __host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !spli
 enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kSmallestBeta = 0x1p-60f;
-
-// kCount copies of 16 bytes, kTo bytes apart in shared memory and `stride` values in memory; zeros
-// from number `inside` on.
-template <int kCount, int kTo>
-__device__ __forceinline__ void fetch_pieces(uint32_t to, const uint16_t* from, int64_t stride,
-                                             int inside) {
-  if (inside >= kCount) {
-#pragma unroll
-    for (int n = 0; n < kCount; ++n) {
-      copy_async(to + n * kTo, from);
-      from += stride;
-    }
-  } else {
-#pragma unroll 1
-    for (int n = 0; n < kCount; ++n) {
-      copy_async(to + n * kTo, from, n < inside);
-      from += stride;
-    }
-  }
-}
 
 // Asks for rows of bfloat16, `columns` of them from a matrix with row stride `step`; outside,
 // zeros.
@@ -126,6 +107,47 @@ __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_
       if constexpr (kSplit)
         *reinterpret_cast<uint32_t*>(to_lo + at + half * 8 * K + t * 8) = pack_lo(x, y, packed);
     }
+}
+
+// Columns 8t+2c, +1 of every tile times those of a vector.
+template <int kTiles>
+__device__ __forceinline__ void scale_columns(float (&x)[kTiles][4], const float* by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const float2 f = *reinterpret_cast<const float2*>(by + t * 8 + threadIdx.x % 4 * 2);
+    x[t][0] *= f.x, x[t][1] *= f.y, x[t][2] *= f.x, x[t][3] *= f.y;
+  }
+}
+
+// Columns of K S become those of diag(beta) (V - diag(a) K S): V from rows of `row` bytes at
+// `values`, or none.
+template <bool kGate>
+__device__ __forceinline__ void subtract_from_values(float (&R)[8][4], const float* vectors,
+                                                     bool any, uint32_t values, int row) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    uint32_t v[4] = {};
+    if (any) ldmatrix_transposed(v, values + n * 16 * row);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float(&x)[4] = R[2 * n + half];
+      const int i = (2 * n + half) * 8 + 2 * (threadIdx.x % 4);
+      const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + i);
+      float2 before = make_float2(1, 1);
+      if constexpr (kGate)
+        before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
+      x[0] = beta.x * (low_of(v[2 * half]) - before.x * x[0]);
+      x[1] = beta.y * (high_of(v[2 * half]) - before.y * x[1]);
+      x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
+      x[3] = beta.y * (high_of(v[2 * half + 1]) - before.y * x[3]);
+    }
+  }
+}
+template <int kTiles> __device__ __forceinline__ void scale(float (&x)[kTiles][4], float by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] *= by;
 }
 
 // dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after

@@ -65,16 +65,13 @@ struct Diagonal {
   }
 };
 
+// Row `row` of tiles with the same of swizzled ones.
 template <int kTiles>
 __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half, int row,
                                          const unsigned char* tiles) {
-  float sum = 0;
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
-    const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
-    sum += acc[t][2 * half] * low_of(x) + acc[t][2 * half + 1] * high_of(x);
-  }
-  return sum_lanes<4>(sum);
+  return cuda::row_dot(acc, half, [&](int t) {
+    return *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
+  });
 }
 
 // The same for the difference of two.
@@ -90,13 +87,6 @@ __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4],
            (acc[t][2 * half + 1] - less[t][2 * half + 1]) * high_of(x);
   }
   return sum_lanes<4>(sum);
-}
-
-template <int kTiles>
-__device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper, float lower) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-    acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
 }
 
 __device__ __forceinline__ uint4 load_piece(uint32_t from) {
@@ -118,12 +108,11 @@ __device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_
   to += row * step + piece * 8;
 #pragma unroll
   for (int t = 0; t < kTiles; t += 4) {
-    uint32_t left[4], right[4], none[4];
-    as_operand<false>(left, none, acc[t], acc[t + 1]);
-    as_operand<false>(right, none, acc[t + 2], acc[t + 3]);
+    const auto left = as_fragment<1>(acc[t], acc[t + 1]),
+               right = as_fragment<1>(acc[t + 2], acc[t + 3]);
     __syncwarp();  // what lay there has been read
-    stmatrix(put, left);
-    stmatrix(put + 32, right);
+    stmatrix(put, left.part[0]);
+    stmatrix(put + 32, right.part[0]);
     __syncwarp();
     const uint4 upper = load_piece(get), lower = load_piece(get + 8 * row_bytes(32));
     if (t * 8 + piece * 8 >= K) continue;
@@ -141,21 +130,8 @@ __device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int hal
           pack(acc[t][2 * half], acc[t][2 * half + 1]);
 }
 
-// acc += A B, or acc = A B for kFirst, over `columns` value channels: A rows of values, B rows of
-// values or a state [V,K].
-template <bool kFirst, int kTiles>
-__device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
-                                            int columns) {
-#pragma unroll
-  for (int v = 0; v < columns; v += 16) {
-    const uint64_t left = wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                   right = wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8;
-    if (kFirst && v == 0)
-      wgmma::multiply<false, false, true>(acc, left, right);
-    else
-      wgmma::multiply<false, false, false>(acc, left, right);
-  }
-}
+// acc += A B, or acc = A B for kFirst, over `columns` value channels: A rows of values, B a state
+// [V,K].
 template <bool kFirst, int kTiles>
 __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                            int columns) {
@@ -275,7 +251,7 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   __device__ __forceinline__ void fetch_gradient(int v0) const {
     constexpr int kPieces = KT / 8, kPass = kThreads / 2 / kPieces,
                   kRun = VT * 64 / KT < kChunk ? VT * 64 / KT : kChunk;
-    const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
+    const GradientRows<KT> rows(p, dstates, {span, at.first, at.count, h, head, at.s * p.H + h});
     const int piece = threadIdx.x % kPieces, own = threadIdx.x / kPieces;
 #pragma unroll
     for (int n = 0; n < VT; n += kRun) {
@@ -295,10 +271,10 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   // acc += A B for values A and values or a state B, with what rounding left of either.
   template <bool kSplitA, int kTiles>
   __device__ __forceinline__ void values_values(float (&acc)[kTiles][4], int a, int b) const {
-    over_values<kOne>(acc, base + a, base + b, VT);
+    rows_by_rows<kOne, VT>(acc, base + a, base + b);
     if constexpr (kSplit && kSplitA)
-      over_values<false>(acc, base + a + Places::kValues, base + b, VT);
-    if constexpr (kSplit) over_values<false>(acc, base + a, base + b + Places::kValues, VT);
+      rows_by_rows<false, VT>(acc, base + a + Places::kValues, base + b);
+    if constexpr (kSplit) rows_by_rows<false, VT>(acc, base + a, base + b + Places::kValues);
   }
   template <bool kSplitA, int kTiles>
   __device__ __forceinline__ void values_state(float (&acc)[kTiles][4], int a, int b) const {
@@ -359,13 +335,5 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
     return vector(kBefore)[kChunk - 1] * (dots.rows().x + dots.rows().y);
   }
 };
-
-template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) x[t][u] = 0;
-  wgmma::hold(x);
-}
 
 }  // namespace lrnn::kernels::cuda::gradients

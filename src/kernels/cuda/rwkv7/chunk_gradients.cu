@@ -46,7 +46,7 @@ template <class To>
 __device__ __forceinline__ void put_across(const To& to, int v, const Fragment<2>& x) {
 #pragma unroll
   for (int part = 0; part < 2; ++part)
-    one_chunk::each_across(x.part[part], [&](int t, int channel, uint32_t both) {
+    each_across(x.part[part], [&](int t, int channel, uint32_t both) {
       *reinterpret_cast<uint32_t*>(to.base + part * To::kPlane + t * To::kStride +
                                    2 * (v + channel)) = both;
     });

@@ -51,31 +51,6 @@ __device__ __forceinline__ uint32_t pack_lo(float low, float high, uint32_t pack
   return pack(low - low_of(packed), high - high_of(packed));
 }
 
-// Two neighbouring C tiles as one A tile, split if wanted.
-template <bool kSplit>
-__device__ __forceinline__ void as_operand(uint32_t (&hi)[4], uint32_t (&lo)[4],
-                                           const float (&left)[4], const float (&right)[4]) {
-  hi[0] = pack(left[0], left[1]), hi[1] = pack(left[2], left[3]);
-  hi[2] = pack(right[0], right[1]), hi[3] = pack(right[2], right[3]);
-  if constexpr (kSplit) {
-    lo[0] = pack_lo(left[0], left[1], hi[0]), lo[1] = pack_lo(left[2], left[3], hi[1]);
-    lo[2] = pack_lo(right[0], right[1], hi[2]), lo[3] = pack_lo(right[2], right[3], hi[3]);
-  }
-}
-
-__device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from));
-}
-// Zeros where `inside` is false; nothing is read then.
-__device__ __forceinline__ void copy_async(uint32_t to, const void* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
-               "r"(inside ? 16 : 0));
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;\n"); }
-template <int kLeft> __device__ __forceinline__ void copy_wait() {
-  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft));
-}
-
 // Rows of bfloat16 in shared memory, padded by 16 bytes so that eight rows lie in different banks.
 __host__ __device__ constexpr int row_bytes(int columns) { return columns * 2 + 16; }
 

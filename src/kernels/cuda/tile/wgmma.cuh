@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/cuda/tile/mma.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 
 // Hopper's asynchronous products of a warp group: 64 rows of A from registers, in the layout of
 // four m16k16 fragments, times B from shared memory. The accumulators are laid out as those of
@@ -116,3 +116,65 @@ __device__ __forceinline__ void multiply(float (&c)[16][4], uint64_t a, uint64_t
 #undef LRNN_TILE
 
 }  // namespace lrnn::kernels::cuda::wgmma
+
+// Products over many k. Swizzled tiles of 64 values follow each other.
+namespace lrnn::kernels::cuda {
+
+constexpr int kTileBytes = 64 * 128;  // 64 rows of 64 values
+
+// No accumulator yet: where a loop adds to one from the start.
+template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] = 0;
+  wgmma::hold(x);
+}
+
+// acc += A B for all k, or acc = A B for kFirst, B(k,n) = M[n][k] in tiles kBTiles bytes apart.
+// kUse: how many parts of A are multiplied, the large first.
+template <bool kFirst, int kBTiles, int kUse = 3, int kParts, int kSteps, int kOut>
+__device__ __forceinline__ void times_rows(float (&acc)[kOut][4],
+                                           const Fragment<kParts> (&a)[kSteps], uint32_t b) {
+#pragma unroll
+  for (int i = 0; i < (kUse < kParts ? kUse : kParts); ++i)
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const uint64_t at = wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2;
+      if (kFirst && i == 0 && k == 0)
+        wgmma::multiply<false, true>(acc, a[k].part[i], at);
+      else
+        wgmma::multiply<false, false>(acc, a[k].part[i], at);
+    }
+}
+// The same with B(k,n) = M[k][n], the next 64 values of n `wide` bytes on.
+template <bool kFirst, int kUse = 3, int kParts, int kSteps, int kOut>
+__device__ __forceinline__ void times_columns(float (&acc)[kOut][4],
+                                              const Fragment<kParts> (&a)[kSteps], uint32_t b,
+                                              uint32_t wide) {
+#pragma unroll
+  for (int i = 0; i < (kUse < kParts ? kUse : kParts); ++i)
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const uint64_t at = wgmma::rows_as_k(b + k * 16 * 128, wide);
+      if (kFirst && i == 0 && k == 0)
+        wgmma::multiply<true, true>(acc, a[k].part[i], at);
+      else
+        wgmma::multiply<true, false>(acc, a[k].part[i], at);
+    }
+}
+// Rows of A times rows of B, both in shared memory, over kColumns values; tiles of B kBTiles apart.
+template <bool kFirst, int kColumns, int kBTiles = kTileBytes, int kOut>
+__device__ __forceinline__ void rows_by_rows(float (&acc)[kOut][4], uint32_t a, uint32_t b) {
+#pragma unroll
+  for (int k = 0; k < kColumns / 16; ++k) {
+    const uint64_t left = wgmma::rows_as_n(a + k / 4 * kTileBytes) + k % 4 * 2,
+                   right = wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2;
+    if (kFirst && k == 0)
+      wgmma::multiply<false, false, true>(acc, left, right);
+    else
+      wgmma::multiply<false, false, false>(acc, left, right);
+  }
+}
+
+}  // namespace lrnn::kernels::cuda
