@@ -63,14 +63,14 @@ __device__ __forceinline__ void fetch_rows_by(int rank, uint32_t to, const uint1
       (inside - first + kPass - 1) / kPass);
 }
 // The same for a number of columns known only now.
-__device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, int64_t step,
-                                           int rows, int inside, int width, int columns) {
-  const int pieces = width / 8;
+__device__ __forceinline__ void fetch_rows(const Matrix& to, const uint16_t* from, int64_t step,
+                                           int rows, int inside, int columns) {
+  const int pieces = (to.row - row_bytes(0)) / 16;
   for (int i = threadIdx.x / pieces; i < rows; i += blockDim.x / pieces) {
     const int piece = threadIdx.x % pieces;
     if (threadIdx.x >= blockDim.x / pieces * pieces) break;
     const bool ok = i < inside && piece * 8 < columns;
-    copy_async(to + i * row_bytes(width) + piece * 16, ok ? from + i * step + piece * 8 : from, ok);
+    copy_async(to.at(i, piece * 8), ok ? from + i * step + piece * 8 : from, ok);
   }
 }
 // A whole matrix [rows,64] that lies in one piece.

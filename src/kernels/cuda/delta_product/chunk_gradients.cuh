@@ -81,19 +81,22 @@ template <int KC, int kGroups, bool kSplit> struct GradientChunk {
   }
   // A tile of value channels.
   __device__ __forceinline__ void fetch_values(int tile, int64_t k0) const {
-    const uint32_t to = base + stage(tile);
-    const int v0 = tile * columns, width = int(p.V) - v0, keys = int(p.K - k0);
-    const int64_t error_at = (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V;
+    const int to = stage(tile);
+    const int v0 = tile * columns, width = int(p.V) - v0;
+    const int64_t error_at = (((span.b * p.H + h) * p.T + span.t0) * p.N + at.first) * p.V + v0;
     if (p.q.data)
-      fetch_rows(to + layout.d_o, static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0,
-                 p.d_o.token, w.rows, queries.rows, columns, width);
-    fetch_rows(to + layout.dv, static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0,
-               p.dv.step, kChunk, at.count, columns, width);
+      fetch_rows(values(to + layout.d_o),
+                 static_cast<const uint16_t*>(p.d_o.data) + query_row(p.d_o) + v0, p.d_o.token,
+                 w.rows, queries.rows, width);
+    fetch_rows(values(to + layout.dv),
+               static_cast<const uint16_t*>(p.dv.data) + step_row(p.dv) + v0, p.dv.step, kChunk,
+               at.count, width);
     const auto fetch_errors = [&](int place, const uint16_t* from) {
-      fetch_rows(to + place, from + error_at + v0, p.V, kChunk, at.count, columns, width);
+      fetch_rows(values(to + place), from + error_at, p.V, kChunk, at.count, width);
     };
     const auto fetch_state = [&](int place, const uint16_t* from) {
-      fetch_rows<KC>(to + place, from + (head * p.V + v0) * p.K + k0, p.K, columns, width, keys);
+      fetch_rows<KC>(base + to + place, from + (head * p.V + v0) * p.K + k0, p.K, columns, width,
+                     int(p.K - k0));
     };
     fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
     fetch_state(layout.S, static_cast<const uint16_t*>(p.states));

@@ -48,12 +48,12 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
   auto& T = *reinterpret_cast<Square*>(memory);
   auto& L = *reinterpret_cast<Square*>(memory + Places<KT>::q);
   const uint32_t k_at = shared_address(memory), q_at = k_at + Places<KT>::q;
-  const Chunk z(p);
+  const Chunk z{p};
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
-  fetch_rows<KT>(k_at, z.keys(p), p.k.step, kChunk, z.at.count, int(p.K));
-  if (w.P) fetch_rows<KT>(q_at, z.reads(p), p.q.token, w.rows, z.queries.rows, int(p.K));
+  fetch_rows<KT>(k_at, z.keys(), p.k.step, kChunk, z.at.count, int(p.K));
+  if (w.P) fetch_rows<KT>(q_at, z.reads(), p.q.token, w.rows, z.queries.rows, int(p.K));
   copy_commit();
   fill_vectors(p, z, Scalars(p, z), vectors, decays);
   copy_wait<0>();

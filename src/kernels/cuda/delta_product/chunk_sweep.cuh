@@ -60,8 +60,9 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
     fetch_rows<KT>(stage + layout.k, rows(p.k) + first * p.k.step, p.k.step, kChunk, count,
                    int(p.K));
     if constexpr (kForward)
-      fetch_rows(stage + layout.values, rows(values) + v_tile + first * values.step, values.step,
-                 kChunk, count, columns, int(p.V - v_tile));
+      fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
+                 rows(values) + v_tile + first * values.step, values.step, kChunk, count,
+                 int(p.V - v_tile));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
     if (kSplit)
       fetch_square(stage + layout.T_lo, w.T_lo + at * 2 * kChunk * kChunk,
@@ -71,8 +72,9 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
       fetch_rows<KT>(stage + layout.q, rows(p.q) + queries.token * p.q.token, p.q.token, w.rows,
                      queries.rows, int(p.K));
       if constexpr (!kForward)
-        fetch_rows(stage + layout.values, rows(values) + v_tile + queries.token * values.token,
-                   values.token, w.rows, queries.rows, columns, int(p.V - v_tile));
+        fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
+                   rows(values) + v_tile + queries.token * values.token, values.token, w.rows,
+                   queries.rows, int(p.V - v_tile));
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
       if (kSplit) fetch_square(stage + layout.P_lo, w.P_lo + at * w.rows * kChunk, w.rows);
     }

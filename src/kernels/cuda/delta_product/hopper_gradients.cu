@@ -324,7 +324,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();
   }
   {
-    const C z(p, dstates, memory, item, 0);
+    const C z{p, dstates, memory, item, 0};
     if (threadIdx.x == 0) {
       barrier_init(z.barrier(), 1);
       wgmma::publish();  // to the copy engine
@@ -338,11 +338,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   [[maybe_unused]] const bool leads = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0) == 0;
   int buffer = 0;
   for (bool any = false; item < items; buffer ^= 1, any = true) {
-    const C z(p, dstates, memory, item, buffer);
+    const C z{p, dstates, memory, item, buffer};
     item = used(item + gridDim.x);
     const auto next = [&] {
       if (item >= items) return;
-      const C ahead(p, dstates, memory, item, buffer ^ 1);
+      const C ahead{p, dstates, memory, item, buffer ^ 1};
       ahead.fetch_keys(w);
       ahead.fetch_values(w, 0);
     };

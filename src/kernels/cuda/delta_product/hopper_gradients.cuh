@@ -156,27 +156,15 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   const DeltaProductBackward& p;
   const StateGradients& dstates;
   unsigned char* memory;
-  int64_t h, head;
-  Slot at;
-  Span span;
-  Queries queries;
-  uint32_t base, k, q;  // in shared memory
+  unsigned item;
   int buffer;
-
-  __device__ Chunk(const DeltaProductBackward& p_, const StateGradients& dstates_,
-                   unsigned char* memory_, unsigned item, int buffer_)
-      : p(p_),
-        dstates(dstates_),
-        memory(memory_),
-        h(item % unsigned(p_.H)),
-        head(item),
-        at(slot_of(p_, item / unsigned(p_.H), kChunk)),
-        span(span_of(p_, at.s)),
-        queries(p_, at.first, at.count),
-        base(__shfl_sync(0xffffffffu, shared_address(memory_), 0)),
-        k(base + buffer_ * Places::kKeys),
-        q(k + Places::kBlock),
-        buffer(buffer_) {}
+  const int64_t h = item % unsigned(p.H), head = item;
+  const Slot at = slot_of(p, item / unsigned(p.H), kChunk);
+  const Span span = span_of(p, at.s);
+  const Queries queries{p, at.first, at.count};
+  // In shared memory.
+  const uint32_t base = __shfl_sync(0xffffffffu, shared_address(memory), 0),
+                 k = base + buffer * Places::kKeys, q = k + Places::kBlock;
 
   __device__ const float* vector(Vector which) const {
     return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Places::kVectors) +

@@ -25,14 +25,14 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Places::vectors);
   auto& decays = *reinterpret_cast<Decays*>(memory + Places::decays);  // with a gate
   const uint32_t k_at = shared_address(memory), q_at = k_at + Places::q;
-  const Chunk z(p);
+  const Chunk z{p};
   pdl_trigger();
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
-  fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(p), p.k.step, z.at.count, int(p.K));
+  fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(), p.k.step, z.at.count, int(p.K));
   if (w.P)
-    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(p), p.q.token, z.queries.rows,
+    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(), p.q.token, z.queries.rows,
                                       int(p.K));
   copy_commit();
   fill_vectors(p, z, Scalars(p, z), vectors, decays);

@@ -47,23 +47,19 @@ __device__ __forceinline__ void fetch(const Matrix& to, const uint16_t* from, in
 
 // One head of one sequence.
 struct Head {
-  int64_t s, h, error, token;  // error: its first row in [B,H,T,N]; token: in [B,T]
-  int steps, queries, N;
-  __device__ explicit Head(const DeltaProductInputs& p)
-      : s(blockIdx.x / unsigned(p.H)),
-        h(blockIdx.x % unsigned(p.H)),
-        error((s * p.H + h) * p.T * p.N),
-        token(s * p.T),
-        steps(int(p.T * p.N)),
-        queries(p.q.data ? int(p.T) : 0),
-        N(int(p.N)) {}
+  const DeltaProductInputs& p;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
+  const int64_t error = (s * p.H + h) * p.T * p.N,
+                token = s * p.T;  // first rows in [B,H,T,N], [B,T]
+  const int N = int(p.N), steps = int(p.T * p.N), queries = p.q.data ? int(p.T) : 0;
+
   __device__ __forceinline__ uint16_t* rows(const Rows& x) const {
     return static_cast<uint16_t*>(const_cast<void*>(static_cast<const void*>(x.data))) +
            (x.data ? row_at(x, s, 0, 0, h) : 0);
   }
   // The last micro-step that query t sees, -1 beyond the queries.
   __device__ __forceinline__ int last(int t) const { return t < queries ? t * N + N - 1 : -1; }
-  __device__ __forceinline__ int64_t scalar(const DeltaProductInputs& p, int i) const {
+  __device__ __forceinline__ int64_t scalar(int i) const {
     return (token * p.N + i) * p.H + h;  // in [B,T,N,H]
   }
 };
@@ -73,10 +69,9 @@ using Square = float[16][20];
 
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kLeastBeta = 0x1p-60f;
-__device__ __forceinline__ void load_beta(float* beta, const DeltaProductInputs& p, const Head& at,
-                                          int rows) {
+__device__ __forceinline__ void load_beta(float* beta, const Head& at, int rows) {
   for (int i = int(threadIdx.x); i < rows; i += kThreads) {
-    const float x = i < at.steps ? static_cast<const float*>(p.beta)[at.scalar(p, i)] : 0.f;
+    const float x = i < at.steps ? static_cast<const float*>(at.p.beta)[at.scalar(i)] : 0.f;
     beta[i] = x == 0 ? kLeastBeta : x;
   }
 }
@@ -166,7 +161,7 @@ void launch(const Problem& p, Lo* error_lo, void (*three)(Problem, Lo*), void (*
   if (p.S * p.H == 0) return;
   const bool few = p.T * p.N <= 3 * 16;
   const auto kernel = few ? three : most;
-  const auto bytes = size_t(Places(few ? 3 : kMostBlocks, p.q.data ? round16(int(p.T)) : 0).all);
+  const auto bytes = size_t(Places{few ? 3 : kMostBlocks, p.q.data ? round16(int(p.T)) : 0}.all);
   allow_shared(kernel, bytes);
   kernel<<<unsigned(p.S * p.H), kThreads, bytes, static_cast<cudaStream_t>(stream)>>>(p, error_lo);
   check_launch("delta_product");

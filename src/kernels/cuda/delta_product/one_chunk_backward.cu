@@ -10,24 +10,16 @@ namespace {
 using namespace one_chunk;
 
 struct Places {  // in bytes
-  int steps, square, query_rows, k, q, T, d_o, L, P, e, dv, beta, all;
-  __host__ __device__ Places(int blocks, int queries)
-      : steps(blocks * 16),
-        square(row_bytes(steps)),
-        query_rows(queries),
-        k(0),
-        // The queries, and the inverses of diagonal blocks when P is made.
-        q(k + steps * kWide),
-        T(q),
-        d_o(q + larger(query_rows * kWide, blocks * int(sizeof(Square)))),
-        // L and P, then the errors, then dE + dE^T and X.
-        L(d_o + query_rows * kWide),
-        P(L + 2 * steps * square),
-        e(L),
-        // dV, then what G adds to dK, in float32.
-        dv(L + larger(2 * (steps + query_rows) * square, 2 * steps * kWide)),
-        beta(dv + 2 * steps * kWide),
-        all(beta + steps * 4) {}
+  int blocks, query_rows;
+  const int steps = blocks * 16, square = row_bytes(steps);
+  // The queries, and the inverses of diagonal blocks when P is made.
+  const int k = 0, q = k + steps * kWide, T = q,
+            d_o = q + larger(query_rows * kWide, blocks*int(sizeof(Square)));
+  // L and P, then the errors, then dE + dE^T and X.
+  const int L = d_o + query_rows * kWide, P = L + 2 * steps * square, e = L;
+  // dV, then what G adds to dK, in float32.
+  const int dv = L + larger(2 * (steps + query_rows) * square, 2 * steps * kWide),
+            beta = dv + 2 * steps * kWide, all = beta + steps * 4;
   static __host__ __device__ int larger(int a, int b) { return a > b ? a : b; }
 };
 
@@ -78,7 +70,7 @@ template <int kBlocks> struct Backward {
     fetch_queries();
     if (at.queries) fetch(d_o, at.rows(p.d_o), p.d_o.token, query_rows, at.queries, V);
     copy_commit();
-    load_beta(shared.beta, p, at, places.steps);
+    load_beta(shared.beta, at, places.steps);
   }
   // The errors, where L and P were, and the queries again, where T was.
   __device__ __forceinline__ void fetch_errors(const uint16_t* error_lo) const {
@@ -159,7 +151,7 @@ template <int kBlocks> struct Backward {
       each([&](int t, int u, int row, int column) {
         const int a = i * 16 + row, b = j * 16 + column;
         if (a == b && a < at.steps)
-          static_cast<float*>(p.dbeta)[at.scalar(p, a)] = x[t][u] / shared.beta[a];
+          static_cast<float*>(p.dbeta)[at.scalar(a)] = x[t][u] / shared.beta[a];
         x[t][u] = b < a ? -shared.beta[b] * x[t][u] : 0.f;
       });
     }
@@ -181,7 +173,7 @@ template <int kBlocks> struct Backward {
   // diag(beta) e G^T.
   __device__ __forceinline__ void add_final() const {
     const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
-    for (int i = 0; i < places.steps; i += 16) {
+    for (int i = 0; i < kBlocks * 16; i += 16) {
       Tile x = {};
 #pragma unroll 2
       for (int channel = 0; channel < V; channel += 16) {
@@ -231,7 +223,7 @@ template <int kBlocks> struct Backward {
   // dK = (dE + dE^T) K + X^T Q and what G adds.
   __device__ __forceinline__ void make_dk() const {
     uint16_t* const dk = at.rows(p.dk);
-    for (int i = 0; i < places.steps; i += 16) {
+    for (int i = 0; i < kBlocks * 16; i += 16) {
       Tile x;
       each([&](int t, int u, int row, int column) {
         x[t][u] = G ? more[(i + row) * kSide + own + column] : 0.f;
@@ -297,7 +289,7 @@ bool one_chunk_fits(const DeltaProductInputs& p) {
   int device = 0, most = 0;
   cudaGetDevice(&device);
   cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return Places(count, round16(int(p.T))).all <= most;
+  return Places{count, round16(int(p.T))}.all <= most;
 }
 
 void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_lo, void* stream) {

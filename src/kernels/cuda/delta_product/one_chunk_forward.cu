@@ -7,19 +7,11 @@ namespace {
 using namespace one_chunk;
 
 struct Places {  // in bytes
-  int steps, square, query_rows, k, v, q, L, P, T, beta, all;
-  __host__ __device__ Places(int blocks, int queries)
-      : steps(blocks * 16),
-        square(row_bytes(steps)),
-        query_rows(queries),
-        k(0),
-        v(k + steps * kWide),
-        q(v + steps * kWide),
-        L(q + query_rows * kWide),
-        P(L + 2 * steps * square),
-        T(P + 2 * query_rows * square),
-        beta(T + blocks * int(sizeof(Square))),
-        all(beta + steps * 4) {}
+  int blocks, query_rows;
+  const int steps = blocks * 16, square = row_bytes(steps);
+  const int k = 0, v = k + steps * kWide, q = v + steps * kWide, L = q + query_rows * kWide,
+            P = L + 2 * steps * square, T = P + 2 * query_rows * square,
+            beta = T + blocks * int(sizeof(Square)), all = beta + steps * 4;
 };
 
 // What a warp does for its 16 value channels.
@@ -100,9 +92,9 @@ template <int kBlocks>
 __global__ void __launch_bounds__(kThreads)
     whole_forward(const DeltaProductForward p, uint16_t* error_lo) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const Head at(p);
+  const Head at{p};
   const int K = int(p.K), V = int(p.V), query_rows = round16(at.queries);
-  const Places places(kBlocks, query_rows);
+  const Places places{kBlocks, query_rows};
   const Shared shared(memory, places);
   const Matrix v{shared_address(memory) + places.v, kWide};
   fetch(shared.k, at.rows(p.k), p.k.step, places.steps, at.steps, K);
@@ -110,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
   copy_commit();
   fetch(v, at.rows(p.v), p.v.step, places.steps, at.steps, V);
   copy_commit();
-  load_beta(shared.beta, p, at, places.steps);
+  load_beta(shared.beta, at, places.steps);
   copy_wait<1>();
   __syncthreads();
   const int warp = threadIdx.x / 32;

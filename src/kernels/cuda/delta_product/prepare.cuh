@@ -91,22 +91,18 @@ template <int kParts> __device__ __forceinline__ void invert(Square& T, const Sq
 
 // The chunk a block has.
 struct Chunk {
-  int64_t slot, h, index;
-  Slot at;
-  Span span;
-  Queries queries;
-  __device__ explicit Chunk(const DeltaProductInputs& p)
-      : slot(blockIdx.x / unsigned(p.H)),
-        h(blockIdx.x % unsigned(p.H)),
-        index(blockIdx.x),
-        at(slot_of(p, slot, kChunk)),
-        span(span_of(p, at.s)),
-        queries(p, at.first, at.count) {}
-  __device__ const uint16_t* keys(const DeltaProductInputs& p) const {
+  const DeltaProductInputs& p;
+  const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H),
+                index = blockIdx.x;
+  const Slot at = slot_of(p, slot, kChunk);
+  const Span span = span_of(p, at.s);
+  const Queries queries{p, at.first, at.count};
+
+  __device__ const uint16_t* keys() const {
     return static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h) +
            at.first * p.k.step;
   }
-  __device__ const uint16_t* reads(const DeltaProductInputs& p) const {
+  __device__ const uint16_t* reads() const {
     return static_cast<const uint16_t*>(p.q.data) +
            row_at(p.q, span.b, span.t0 + queries.token, 0, h);
   }

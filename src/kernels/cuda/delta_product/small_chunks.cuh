@@ -160,15 +160,12 @@ __device__ __forceinline__ void rows_by_rows(Tile& acc, const StepRows& A, const
 
 // A head of a sequence, and its chunks.
 struct Head {
-  Span span;
-  int64_t h, head, steps, slot0, error;  // error: where its rows begin in [B,H,T,N]
-  __device__ Head(const DeltaProductInputs& p)
-      : span(span_of(p, blockIdx.x / unsigned(p.H))),
-        h(blockIdx.x % unsigned(p.H)),
-        head(blockIdx.x),
-        steps(span.length * p.N),
-        slot0(first_slot(p, blockIdx.x / unsigned(p.H), kSteps)),
-        error(((span.b * p.H + h) * p.T + span.t0) * p.N) {}
+  const DeltaProductInputs& p;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H), head = blockIdx.x;
+  const Span span = span_of(p, s);
+  const int64_t steps = span.length * p.N, slot0 = first_slot(p, s, kSteps);
+  const int64_t error = ((span.b * p.H + h) * p.T + span.t0) * p.N;  // its first row in [B,H,T,N]
+
   __device__ __forceinline__ uint16_t* rows(const Rows& x) const {
     return static_cast<uint16_t*>(const_cast<void*>(static_cast<const void*>(x.data))) +
            (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);

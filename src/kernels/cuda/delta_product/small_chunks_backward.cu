@@ -293,8 +293,7 @@ template <bool kGate> struct Backward {
     }
     at_end = sum_lanes<32>(at_end);
     __syncwarp();
-    const int64_t s = blockIdx.x / unsigned(p.H);
-    sum_up_gates(p, at.span, Slot{s, first, count}, at.h, at_end, [&](int i) {
+    sum_up_gates(p, at.span, Slot{at.s, first, count}, at.h, at_end, [&](int i) {
       const int r = queries.row(i);
       return gates.slopes[i] + (r >= 0 ? gates.slopes[kSteps + r] : 0.f);
     });
@@ -306,7 +305,7 @@ __global__ void __launch_bounds__(32, 12)
     small_chunk_backward(DeltaProductBackward p, SmallKept kept) {
   __shared__ __align__(16) Shared shared;
   __shared__ __align__(16) GateShared gates;
-  const Head at(p);
+  const Head at{p};
   const int K = int(p.K), V = int(p.V);
   State G;
   read_state(

@@ -155,7 +155,7 @@ template <bool kGate> struct Forward {
 template <bool kGate>
 __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p, SmallKept kept) {
   __shared__ __align__(16) Shared shared;
-  const Head at(p);
+  const Head at{p};
   const int K = int(p.K), V = int(p.V);
   Scalars<kGate> scalars;
   State S;
