@@ -265,6 +265,7 @@ template <int KC, int kGroups, bool kSplit> struct Gradients : GradientChunk<KC,
   }
 };
 
+// dQ = X K + scale diag(a) dO S^T,  dK = E K - diag(a) dV S^T + diag(r beta) e G^T + X^T Q + E^T K
 template <int KC, int kGroups, bool kSplit>
 __global__ void __launch_bounds__(kGroups * 128, 1)
     sum_gradients(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, int columns) {

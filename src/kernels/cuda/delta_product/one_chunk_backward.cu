@@ -248,6 +248,8 @@ template <int kBlocks> struct Backward {
   }
 };
 
+// (I + L)^T Y = P^T dO + K G,  dV = diag(beta) Y,  dQ = X K,
+// dK = (dE + dE^T) K + X^T Q + diag(beta) e G^T
 template <int kBlocks>
 __global__ void __launch_bounds__(kThreads, 1)
     whole_backward(const DeltaProductBackward p, const uint16_t* error_lo) {

@@ -88,6 +88,7 @@ template <int kBlocks> struct Channels {
   }
 };
 
+// (I + L) D = diag(beta) V,  O = P D,  S = K^T D
 template <int kBlocks>
 __global__ void __launch_bounds__(kThreads)
     whole_forward(const DeltaProductForward p, uint16_t* error_lo) {

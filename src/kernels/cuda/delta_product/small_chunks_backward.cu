@@ -300,6 +300,9 @@ template <bool kGate> struct Backward {
   }
 };
 
+// dD = diag(r) K G' + P^T dO,  Y = T^T dD,  dV = diag(beta) Y,
+// G = a_C G' + (scale diag(a) Q)^T dO - (diag(beta a) K)^T Y,
+// dQ = X K + scale diag(a) dO S^T,  dK = E K - diag(a) dV S^T + diag(r beta) e G'^T + X^T Q + E^T K
 template <bool kGate>
 __global__ void __launch_bounds__(32, 12)
     small_chunk_backward(DeltaProductBackward p, SmallKept kept) {

@@ -1,7 +1,8 @@
 #include "kernels/cuda/delta_product/delta_product.h"
 #include "kernels/cuda/delta_product/small_chunks.cuh"
 
-// Forward in chunks for small heads: D = T diag(beta) (V - diag(a) K S) and so on, as in chunk.h.
+// Forward in chunks for small heads, as in chunk.h, but T and P are made here, by the warp that
+// needs them.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -152,6 +153,7 @@ template <bool kGate> struct Forward {
   }
 };
 
+// D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
 template <bool kGate>
 __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p, SmallKept kept) {
   __shared__ __align__(16) Shared shared;
