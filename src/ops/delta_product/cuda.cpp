@@ -52,7 +52,7 @@ kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
 
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
 // T, then P, unless backward makes it again, the vectors and the maps of segments; where operands
-// are split, what rounding left of the states, the errors, T and P too.
+// are split, the low halves (what rounding left) of the states, the errors, T and P, too.
 struct Kept {
   Tensor all;
   uint16_t* states = nullptr;
@@ -85,14 +85,14 @@ struct Kept {
     work.rows = kernels::cuda::chunk_query_rows(p.N), work.split = split;
     if (with_states) states = next(kernels::cuda::state_size(p));
     if (with_states && split) {
-      work.states_rest = next(kernels::cuda::state_size(p));
-      work.error_rest = std::exchange(at, at + errors_size(p));
+      work.states_lo = next(kernels::cuda::state_size(p));
+      work.error_lo = std::exchange(at, at + errors_size(p));
     }
     work.T = next(64 * 64);
-    if (split) work.T_rest = next(2 * 64 * 64);
+    if (split) work.T_lo = next(2 * 64 * 64);
     const bool P = with_P(p, with_states, split);
     if (P) work.P = next(work.rows * 64);
-    if (P && split) work.P_rest = next(work.rows * 64);
+    if (P && split) work.P_lo = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
     segments.maps = reinterpret_cast<float*>(at);
   }
@@ -260,10 +260,10 @@ void DeltaProductCuda::backward_in_chunks(kernels::DeltaProductBackward& p, cons
   const int64_t all = kernels::cuda::chunk_count(p) * p.H * kernels::cuda::state_size(p);
   const Tensor chunks = workspace(kernels::cuda::chunks_size(p, dstates)),
                ends = workspace(kernels::cuda::ends_size(p, dstates)),
-               rest = workspace(split ? all : 0),
-               dv_rest = workspace(split ? Kept::errors_size(p) : 0);
+               dstates_lo = workspace(split ? all : 0),
+               dv_lo = workspace(split ? Kept::errors_size(p) : 0);
   dstates.chunks = narrow(chunks), dstates.ends = narrow(ends);
-  kept.work.dstates_rest = narrow(rest), kept.work.dv_rest = narrow(dv_rest);
+  kept.work.dstates_lo = narrow(dstates_lo), kept.work.dv_lo = narrow(dv_lo);
   p.states = kept.states;
   kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, stream);
   kernels::cuda::chunk_gradients(p, kept.work, dstates, stream);

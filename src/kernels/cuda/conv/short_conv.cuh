@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/conv/short_conv.h"
+#include "kernels/cuda/tile/common.cuh"
 
 // What the kernels of the short convolution share: where sequences begin and end.
 namespace lrnn::kernels::cuda {

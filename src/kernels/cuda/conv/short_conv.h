@@ -3,8 +3,8 @@
 
 #include "kernels/delta_product.h"
 
-// The short causal convolution on the GPU; ops/short_conv.h says what it computes. "wide" is double
-// for kFloat64 and float otherwise.
+// The short causal convolution on the GPU; ops/short_conv/short_conv.h says what it computes.
+// "wide" is double for kFloat64 and float otherwise.
 namespace lrnn::kernels::cuda {
 
 struct ShortConv {
@@ -37,7 +37,7 @@ struct ConvPieces {  // q, k and v, or all in one; those without data are not th
 struct ShortConvGradient {
   ConvPieces dy;
   const void* dnext = nullptr;  // [S,W,D] or null
-  void* dpre = nullptr;         // wide [rows, D]: room for the gradient before the activation,
+  void* dpre = nullptr;         // wide [rows, D]: workspace for the gradient before the activation,
                                 // where window_serves() says no
   void* dx = nullptr;           // [rows, D]
   void* dstate = nullptr;       // [S,W,D] or null

@@ -1,5 +1,7 @@
 #include "kernels/cuda/conv/window.cuh"
 
+// The gradients of the short convolution by windows (window.cuh): a warp walks a run of tokens from
+// its end and adds up what the weights get.
 namespace lrnn::kernels::cuda {
 namespace {
 

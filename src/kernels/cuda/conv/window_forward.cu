@@ -1,5 +1,7 @@
 #include "kernels/cuda/conv/window.cuh"
 
+// The short convolution by windows (window.cuh): the last inputs stay in registers as a warp walks
+// a run of tokens.
 namespace lrnn::kernels::cuda {
 namespace {
 

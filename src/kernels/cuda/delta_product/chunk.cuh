@@ -1,7 +1,8 @@
 #pragma once
 #include "kernels/cuda/delta_product/chunk.h"
 #include "kernels/cuda/tile/common.cuh"
-#include "kernels/cuda/tile/mma.cuh"
+#include "kernels/cuda/tile/copy.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 
 // What the chunk kernels share. A chunk is 64 micro-steps; rows of queries exist only where a token
 // ends, so they are counted apart: row r of a chunk reads after micro-step place(r).
@@ -27,7 +28,7 @@ struct Queries {
 
 // How many of the two parts that rounding left of T the sweeps on mma.sync multiply: keys of more
 // than 128 channels leave no room for the second.
-__host__ __device__ constexpr int rests_of_T(int KT) { return KT > 128 ? 1 : 2; }
+__host__ __device__ constexpr int lo_parts_of_T(int KT) { return KT > 128 ? 1 : 2; }
 
 // reverse_makes_P for the sizes that the Hopper kernels take.
 __host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !split && !gate; }
@@ -37,26 +38,6 @@ __host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !spli
 enum Vector { kBeta, kBefore, kAfter, kRead, kGate, kVectorCount };
 // beta = 0 would lose the error e = D / beta that the gradient of beta needs.
 constexpr float kSmallestBeta = 0x1p-60f;
-
-// kCount copies of 16 bytes, kTo bytes apart in shared memory and `stride` values in memory; zeros
-// from number `inside` on.
-template <int kCount, int kTo>
-__device__ __forceinline__ void fetch_pieces(uint32_t to, const uint16_t* from, int64_t stride,
-                                             int inside) {
-  if (inside >= kCount) {
-#pragma unroll
-    for (int n = 0; n < kCount; ++n) {
-      copy_async(to + n * kTo, from);
-      from += stride;
-    }
-  } else {
-#pragma unroll 1
-    for (int n = 0; n < kCount; ++n) {
-      copy_async(to + n * kTo, from, n < inside);
-      from += stride;
-    }
-  }
-}
 
 // Asks for rows of bfloat16, `columns` of them from a matrix with row stride `step`; outside,
 // zeros.
@@ -82,14 +63,14 @@ __device__ __forceinline__ void fetch_rows_by(int rank, uint32_t to, const uint1
       (inside - first + kPass - 1) / kPass);
 }
 // The same for a number of columns known only now.
-__device__ __forceinline__ void fetch_rows(uint32_t to, const uint16_t* from, int64_t step,
-                                           int rows, int inside, int width, int columns) {
-  const int pieces = width / 8;
+__device__ __forceinline__ void fetch_rows(const Matrix& to, const uint16_t* from, int64_t step,
+                                           int rows, int inside, int columns) {
+  const int pieces = (to.row - row_bytes(0)) / 16;
   for (int i = threadIdx.x / pieces; i < rows; i += blockDim.x / pieces) {
     const int piece = threadIdx.x % pieces;
     if (threadIdx.x >= blockDim.x / pieces * pieces) break;
     const bool ok = i < inside && piece * 8 < columns;
-    copy_async(to + i * row_bytes(width) + piece * 16, ok ? from + i * step + piece * 8 : from, ok);
+    copy_async(to.at(i, piece * 8), ok ? from + i * step + piece * 8 : from, ok);
   }
 }
 // A whole matrix [rows,64] that lies in one piece.
@@ -114,7 +95,7 @@ __device__ __forceinline__ float2 neighbours(float left, float right) {
 // Rows g and g+8 of C tiles to [V,K] in bfloat16; `at` is where this lane's first value goes.
 template <bool kSplit, int kTiles>
 __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_t* to,
-                                            uint16_t* to_rest, int64_t at, int64_t K) {
+                                            uint16_t* to_lo, int64_t at, int64_t K) {
 #pragma unroll
   for (int t = 0; t < kTiles; ++t)
 #pragma unroll
@@ -124,8 +105,49 @@ __device__ __forceinline__ void store_state(const float (&S)[kTiles][4], uint16_
       const uint32_t packed = pack(x, y);
       *reinterpret_cast<uint32_t*>(to + at + half * 8 * K + t * 8) = packed;
       if constexpr (kSplit)
-        *reinterpret_cast<uint32_t*>(to_rest + at + half * 8 * K + t * 8) = rest(x, y, packed);
+        *reinterpret_cast<uint32_t*>(to_lo + at + half * 8 * K + t * 8) = pack_lo(x, y, packed);
     }
+}
+
+// Columns 8t+2c, +1 of every tile times those of a vector.
+template <int kTiles>
+__device__ __forceinline__ void scale_columns(float (&x)[kTiles][4], const float* by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const float2 f = *reinterpret_cast<const float2*>(by + t * 8 + threadIdx.x % 4 * 2);
+    x[t][0] *= f.x, x[t][1] *= f.y, x[t][2] *= f.x, x[t][3] *= f.y;
+  }
+}
+
+// Columns of K S become those of diag(beta) (V - diag(a) K S): V from rows of `row` bytes at
+// `values`, or none.
+template <bool kGate>
+__device__ __forceinline__ void subtract_from_values(float (&R)[8][4], const float* vectors,
+                                                     bool any, uint32_t values, int row) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    uint32_t v[4] = {};
+    if (any) ldmatrix_transposed(v, values + n * 16 * row);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float(&x)[4] = R[2 * n + half];
+      const int i = (2 * n + half) * 8 + 2 * (threadIdx.x % 4);
+      const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + i);
+      float2 before = make_float2(1, 1);
+      if constexpr (kGate)
+        before = *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + i);
+      x[0] = beta.x * (low_of(v[2 * half]) - before.x * x[0]);
+      x[1] = beta.y * (high_of(v[2 * half]) - before.y * x[1]);
+      x[2] = beta.x * (low_of(v[2 * half + 1]) - before.x * x[2]);
+      x[3] = beta.y * (high_of(v[2 * half + 1]) - before.y * x[3]);
+    }
+  }
+}
+template <int kTiles> __device__ __forceinline__ void scale(float (&x)[kTiles][4], float by) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] *= by;
 }
 
 // dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after

@@ -6,23 +6,24 @@
 // The chunkwise delta product for bfloat16 inputs, K <= 256 a multiple of 8 and V of 16, keys and
 // values of consecutive micro-steps evenly spaced, rows on 16 bytes.
 //
-// Per chunk of 64 micro-steps, with D the pseudo-values (what is written along each key):
+// Per chunk of 64 micro-steps, with D the pseudo-values (what is written along each key); this is
+// the WY representation of a product of Householder-like factors, with T as in its UT transform:
 //   D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
 // T, the inverse of a unit triangular matrix, and P do not depend on the state: `prepare` makes
 // them for all chunks at once, the sweeps follow the state from chunk to chunk.
 namespace lrnn::kernels::cuda {
 
-// Room to work in. `split`: T and P also as what rounding to bfloat16 left over, and so is all that
-// the gradients read, because their sums over a chunk cancel where keys are alike. T is rounded
-// twice: its rows have the largest sums of terms that cancel.
+// The workspace of a call. `split`: T and P also as their lo halves, what rounding to bfloat16 left
+// over, and so is all that the gradients read, because their sums over a chunk cancel where keys
+// are alike. T is rounded twice: its rows have the largest sums of terms that cancel.
 struct ChunkWork {
-  uint16_t *T = nullptr, *T_rest = nullptr;  // [slots,H,64,64], [slots,H,2,64,64]
-  uint16_t *P = nullptr, *P_rest = nullptr;  // [slots,H,rows,64]
-  float* vectors = nullptr;                  // [slots,H,5,64]
+  uint16_t *T = nullptr, *T_lo = nullptr;  // [slots,H,64,64], [slots,H,2,64,64]
+  uint16_t *P = nullptr, *P_lo = nullptr;  // [slots,H,rows,64]
+  float* vectors = nullptr;                // [slots,H,5,64]
   // From forward, if anything is kept, and from the backward sweep.
-  uint16_t *states_rest = nullptr, *error_rest = nullptr;  // as states and error
-  uint16_t *dstates_rest = nullptr, *dv_rest = nullptr;    // as states and error
-  int rows = 0;                                            // of P: 64 for N = 1, else 32
+  uint16_t *states_lo = nullptr, *error_lo = nullptr;  // as states and error
+  uint16_t *dstates_lo = nullptr, *dv_lo = nullptr;    // as states and error
+  int rows = 0;                                        // of P: 64 for N = 1, else 32
   bool split = false;
 };
 

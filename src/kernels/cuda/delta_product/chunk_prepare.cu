@@ -31,7 +31,7 @@ __device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint
 }
 
 // T takes the place of the keys when they are done, L that of the queries.
-template <int KT> struct Room {
+template <int KT> struct Places {
   static constexpr int kSquare = int(sizeof(Square)), kKeys = kChunk * row_bytes(KT),
                        q = kKeys > kSquare ? kKeys : kSquare;
   static int bytes(int rows) {
@@ -46,14 +46,14 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
   __shared__ float vectors[kVectorCount][kChunk];
   __shared__ Decays decays;
   auto& T = *reinterpret_cast<Square*>(memory);
-  auto& L = *reinterpret_cast<Square*>(memory + Room<KT>::q);
-  const uint32_t k_at = shared_address(memory), q_at = k_at + Room<KT>::q;
-  const Chunk z(p);
+  auto& L = *reinterpret_cast<Square*>(memory + Places<KT>::q);
+  const uint32_t k_at = shared_address(memory), q_at = k_at + Places<KT>::q;
+  const Chunk z{p};
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
-  fetch_rows<KT>(k_at, z.keys(p), p.k.step, kChunk, z.at.count, int(p.K));
-  if (w.P) fetch_rows<KT>(q_at, z.reads(p), p.q.token, w.rows, z.queries.rows, int(p.K));
+  fetch_rows<KT>(k_at, z.keys(), p.k.step, kChunk, z.at.count, int(p.K));
+  if (w.P) fetch_rows<KT>(q_at, z.reads(), p.q.token, w.rows, z.queries.rows, int(p.K));
   copy_commit();
   fill_vectors(p, z, Scalars(p, z), vectors, decays);
   copy_wait<0>();
@@ -69,12 +69,12 @@ __global__ void __launch_bounds__(kThreads) prepare_chunks(DeltaProductInputs p,
   }
   products<KT>(acc, k_at + row0 * row_bytes(KT), k_at, row0 + 15);
   __syncthreads();  // keys and queries are read
-  finish<false>(p, w, z, vectors, acc, row0, decays, T, L);
+  finish<false>(p, w, z, {vectors, decays, T, L}, acc, row0);
 }
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  const int bytes = Room<KT>::bytes(w.P ? w.rows : 0);
+  const int bytes = Places<KT>::bytes(w.P ? w.rows : 0);
   allow_shared(prepare_chunks<KT>, bytes);
   prepare_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");

@@ -4,14 +4,19 @@
 
 #include "kernels/delta_product.h"
 
-// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Three
-// ways:
+// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Six
+// methods, of which choose.h chooses:
 //
-//   exact   the recurrence itself, float32 (or float64), the state in registers. Any size up to
-//           K = 1024. Its gradients are a reverse recurrence and then sums over short chunks.
-//   small   the same for heads of up to 32 x 32, many at a time, one launch in each direction; for
-//           bfloat16 inputs also 16 micro-steps at a time on the tensor cores, operands split.
-//   chunk   64 micro-steps at a time on the tensor cores, for bfloat16 inputs.
+//   exact          the recurrence itself, float32 (or float64), the state in registers. Any size up
+//   to
+//                  K = 1024. Its gradients are a reverse recurrence and then sums over short
+//                  chunks.
+//   small          the same for heads of up to 32 x 32, many at a time, one launch in each
+//   direction. small chunks   those heads for bfloat16 inputs, 16 micro-steps at a time on the
+//   tensor cores. one chunk      sequences of up to 80 micro-steps, for bfloat16 inputs
+//   (one_chunk.h). fast, accurate 64 micro-steps at a time on the tensor cores, for bfloat16
+//   inputs, operands rounded
+//                  or split (chunk.h).
 namespace lrnn::kernels::cuda {
 
 // ------------------------------------------------------------------------------------- exact
@@ -22,7 +27,7 @@ int64_t exact_slots(const DeltaProductInputs& p, int chunk);
 
 // `states` is wide [slots,H,K,V] or null, `error` wide [B,H,T,N,V] or null.
 void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
-// `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are room to work in.
+// `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are workspace.
 void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
 
 // ------------------------------------------------------------------------------------- small
@@ -33,14 +38,14 @@ int64_t small_slots(const DeltaProductInputs& p);
 // `error` is wide [B,H,T,N,V] or null; `states` wide [slots,H,K,V], those after every kSmallKept
 // micro-steps and after the last, or null.
 void small_forward(const DeltaProductForward& p, void* stream);
-// `room`: wide [B,H,T,N,V+K] for bfloat16 inputs with a gate, else not read.
-void small_backward(const DeltaProductBackward& p, float* room, void* stream);
+// `workspace`: wide [B,H,T,N,V+K] for bfloat16 inputs with a gate, else not read.
+void small_backward(const DeltaProductBackward& p, float* workspace, void* stream);
 
 // In chunks, for bfloat16 inputs; keys and values of consecutive micro-steps evenly spaced. What
-// forward keeps, if anything, and what rounding to bfloat16 left of it.
+// forward keeps, if anything, split in two bfloat16 (hi and lo, tile/mma.cuh).
 struct SmallKept {
-  uint16_t *states = nullptr, *states_rest = nullptr;  // [slots,H,V,K]
-  uint16_t *error = nullptr, *error_rest = nullptr;    // [B,H,T,N,V]
+  uint16_t *states = nullptr, *states_lo = nullptr;  // [slots,H,V,K]
+  uint16_t *error = nullptr, *error_lo = nullptr;    // [B,H,T,N,V]
 };
 int64_t small_chunks_slots(const DeltaProductInputs& p);
 void small_chunks_forward(const DeltaProductForward& p, const SmallKept& kept, void* stream);

@@ -25,11 +25,17 @@ template <class R, int kHeight> struct Stage {
   bool begins[kStage], ends[kStage];
 };
 
-// Micro-steps first .. first+count-1 of the sequence. `v` and `o` are read or written by column.
+// Micro-steps first .. first+count-1 of a sequence and a head.
+struct Steps {
+  Span span;
+  int64_t h, first;
+  int count;
+};
+// `v` and `o` are read or written by column.
 template <class Io, class R, int kHeight>
 __device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProductInputs& p,
-                                     const Rows& v, const Rows& o, Span span, int64_t h,
-                                     int64_t first, int count) {
+                                     const Rows& v, const Rows& o, const Steps& of) {
+  const auto& [span, h, first, count] = of;
   const int tid = threadIdx.x;
   if (tid < count) {
     const uint32_t m = uint32_t(first) + tid, N = uint32_t(p.N), t = m / N, j = m - t * N;

@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
   for (int64_t first = 0; first < steps; first += kStage) {
     const int count = int(min(int64_t(kStage), steps - first));
     __syncthreads();
-    fill<Io>(stage, p, p.v, p.o, span, h, first, count);
+    fill<Io>(stage, p, p.v, p.o, {span, h, first, count});
     fill_column<kLanes>(v_rows + column, columns, count, lane, [&](int i) {
       return load<R, Io>(p.v.data, stage.v_at[i] + min(v, p.V - 1));
     });
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(256)
     const int64_t first = max(int64_t(0), end - kStage);
     const int count = int(end - first);
     __syncthreads();
-    fill<Io>(stage, p, p.dv, p.d_o, span, h, first, count);
+    fill<Io>(stage, p, p.dv, p.d_o, {span, h, first, count});
     if (p.q.data)
       fill_column<kLanes>(do_rows + column, columns, count, lane, [&](int i) {
         return load<R, Io>(p.d_o.data, stage.o_at[i] + min(v, p.V - 1));

@@ -1,4 +1,4 @@
-#include "kernels/cuda/delta_product/hopper.cuh"
+#include "kernels/cuda/delta_product/hopper_sweep.cuh"
 
 // The forward sweep of chunk_forward.cu on Hopper's warp-group products: the same registers, but
 // the right operands are read from shared memory by the tensor cores themselves, while the warps
@@ -9,70 +9,41 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int KT, int kRows, bool kSplit> struct Layout {  // of one stage, in bytes
-  static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
-                       P_rest = P + kRows * 128, v = P_rest + (kSplit ? kRows * 128 : 0);
-  static __host__ __device__ int vectors(int columns) { return v + kChunk * row_bytes(columns); }
-  static __host__ __device__ int bytes(int columns) {
-    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
-  }
-  // Behind the two stages, per warp group: tiles of o and of the errors, and room for the state,
-  // which in split mode takes the place of the tiles.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
-  static constexpr int kState0 = kSplit ? 0 : 2 * kResult;
-  static constexpr int kOut =
-      kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
-  static __host__ __device__ int all(int columns) {
-    return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
-  }
-};
+// o and the errors are results.
+template <int KT, int kRows, bool kSplit>
+using Layout = SweepLayout<KT, kRows, kSplit, kChunk, kRows, 2>;
 
-template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns) {
-  extern __shared__ __align__(1024) unsigned char memory[];
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward {
   using L = Layout<KT, kRows, kSplit>;
-  constexpr int kTiles = KT / 8, kSteps = KT / 16;
-  let_next_start();
-  const Stretch stretch(p, segments);
-  const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
-  const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
-  if (kMap && (last || (unit && stretch.segment == 0))) return;
-  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = stretch.s, h = stretch.h;
-  const int64_t v_tile = int64_t(unit ? blockIdx.y : tile) * columns, v0 = v_tile + own;
-  const Span span = span_of(p, s);
-  const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
-  const int groups = columns / 64, stage_bytes = L::bytes(columns);
-  const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
-  wait_for_last();
+  static constexpr int kParts = kSplit ? 2 : 1, kSteps = KT / 16;
+  using State = float[KT / 8][4];
+  using Square = float[8][4];
+  using Reads = float[kRows / 8][4];
+  const DeltaProductForward& p;
+  const ChunkWork& w;
+  const Sweep<L>& at;
+  const Pipeline& pipeline;
+  bool unit;  // M, not B
 
-  if (int(threadIdx.x) >= groups * 128) {
-    few_registers<kSplit>();
-    const int rank = threadIdx.x - groups * 128;
-    const uint16_t* const k_rows =
-        static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
-    const uint16_t* const v_rows = static_cast<const uint16_t*>(p.v.data) +
-                                   row_at(p.v, span.b, span.t0, 0, h) + (unit ? 0 : v_tile);
-    const uint16_t* const q_rows = static_cast<const uint16_t*>(p.q.data) +
-                                   (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
-    for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
-      const int n = chunk - stretch.begin;
-      const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
-      const int count = int(min(int64_t(kChunk), steps - first));
-      const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+  // The fetching group.
+  __device__ __forceinline__ void fetch() const {
+    const int rank = at.rank();
+    const uint16_t* const k_rows = at.rows(p.k);
+    const uint16_t* const v_rows = at.rows(p.v) + (unit ? 0 : at.v_tile);
+    const uint16_t* const q_rows = at.rows(p.q, p.q.data);
+    for (int chunk = at.stretch.begin; chunk < at.stretch.end; ++chunk) {
+      const int n = chunk - at.stretch.begin;
+      const int64_t first = int64_t(chunk) * kChunk;
+      const int count = at.count(first);
+      const uint32_t stage = at.stage(n);
       pipeline.wait_free(n);
       if (rank == 0)
-        bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
-                                      !kMap && p.q.data);
+        bring_chunk<L, kRows, kSplit>(pipeline.filling(n), stage, L::vectors(at.columns), w,
+                                      at.item(chunk), !kMap && p.q.data);
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      const uint16_t* const v = v_rows + first * p.v.step;
-      if (columns == 128)
-        fetch_rows_by<128, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
-      else
-        fetch_rows_by<64, kChunk, kFetchers>(rank, stage + L::v, v, p.v.step, unit ? 0 : count);
+      fetch_columns<kChunk>(at.columns, rank, stage + L::values, v_rows + first * p.v.step,
+                            p.v.step, unit ? 0 : count);
       if (!kMap && p.q.data) {
         const Queries queries(p, first, count);
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
@@ -83,168 +54,202 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       wgmma::publish();
       pipeline.filled(n);
     }
-    return;
   }
-  many_registers<kSplit>();
 
-  const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
-  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
-
-  float S[kTiles][4];
-  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
-  const float* const initial = static_cast<const float*>(p.state);
-  read_state(S,
-             stretch.segment > 0 ? (kMap ? nullptr : segments.between + (segment - 1) * matrix)
-             : initial           ? initial + head * matrix
-                                 : nullptr,
-             p.K, p.V, v0 + g);
-  if (kMap && unit) unit_state(S, p.K, v0 + g);
-  for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) {
-    const int turn = chunk - stretch.begin;
-    pipeline.wait_filled(turn);
-    const unsigned char* const here = memory + turn % 2 * stage_bytes;
-    const uint32_t stage = shared_address(here);
-    const float* const vectors = reinterpret_cast<const float*>(here + L::vectors(columns));
-    const int64_t first = int64_t(chunk) * kChunk;
-    const int count = int(min(int64_t(kChunk), steps - first));
-
-    float R[8][4], O[kRows / 8][4], D[8][4];
-    uint32_t a[kSteps][4], a_rest[kSteps][4];
-    as_operands<kSplit>(a, a_rest, S);
+  // Starts K S and Q S, each a group of products. Without queries the second multiplies what
+  // happens to lie there and nobody looks at O: a branch between the products would make the
+  // compiler wait for them.
+  __device__ __forceinline__ void start(Square& R, Reads& O, const Fragment<kParts> (&a)[kSteps],
+                                        uint32_t stage) const {
     wgmma::fence();
     times_rows<true, kTileBytes>(R, a, stage + L::k);
-    if constexpr (kSplit) times_rows<false, kTileBytes>(R, a_rest, stage + L::k);
     wgmma::commit();
-    // Without queries this multiplies what happens to lie there and nobody looks at O: a branch
-    // between the products would make the compiler wait for them.
-    if constexpr (!kMap) {
-      times_rows<true, kRows * 128>(O, a, stage + L::q);
-      if constexpr (kSplit) times_rows<false, kRows * 128>(O, a_rest, stage + L::q);
-    }
+    if constexpr (!kMap) times_rows<true, kRows * 128>(O, a, stage + L::q);
     wgmma::commit();
-    if (!kMap && p.states) {
-      if constexpr (kSplit) {
-        send_wait<0>();
-        meet_group();
-      } else {
-        send_wait<1>();
-        __syncwarp();
-      }
-      const int64_t to = ((slot0 + chunk) * p.H + h) * p.V * KT + v0 * 64;
-      send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, state_room);
-      if constexpr (kSplit) {
-        send_commit();
-        send_wait<0>();
-        __syncwarp();
-        send_state(a_rest, w.states_rest + to, p.V, state_room);
-      }
+  }
+  __device__ __forceinline__ void keep_state(const Fragment<kParts> (&a)[kSteps], int chunk) const {
+    if constexpr (kSplit) {
+      send_wait<0>();
+      meet_group();
+    } else {
+      send_wait<1>();
+      __syncwarp();
     }
-    send_commit();
-    wgmma::wait<kSplit ? 0 : 1>();  // the registers of split operands are needed again
-    wgmma::hold(R);
-
+    const int64_t to = at.item(chunk) * p.V * KT + at.v0 * 64;
+    send_state(a, static_cast<uint16_t*>(p.states) + to, p.V, at.state_scratch());
+    if constexpr (kSplit) {
+      send_commit();
+      send_wait<0>();
+      __syncwarp();
+      send_state<1>(a, w.states_lo + to, p.V, at.state_scratch());
+    }
+  }
+  // R = diag(beta) (V - diag(a) K S), and starts D = T R.
+  __device__ __forceinline__ void solve(Square& D, Square& R, uint32_t stage,
+                                        const float* vectors) const {
     subtract_from_values<kGate>(R, vectors, true,
-                                stage + L::v + lane_direct(row_bytes(columns)) + own * 2,
-                                row_bytes(columns));
-    uint32_t r[4][4], r_rest[4][4];
-    as_operands<kSplit>(r, r_rest, R);
+                                stage + L::values + lane_direct(row_bytes(at.columns)) + at.own * 2,
+                                row_bytes(at.columns));
+    Fragment<kParts> r[4];
+    as_fragments(r, R);
     wgmma::fence();
     times_rows<true, kTileBytes>(D, r, stage + L::T);
     if constexpr (kSplit) {
-      times_rows<false, kTileBytes>(D, r_rest, stage + L::T);
-      times_rows<false, kTileBytes>(D, r, stage + L::T_rest);
-      times_rows<false, kTileBytes>(D, r_rest, stage + L::T_rest);
-      times_rows<false, kTileBytes>(D, r, stage + L::T_rest + kTileBytes);
+      times_rows<false, kTileBytes>(D, r, stage + L::T_lo);
+      times_rows<false, kTileBytes, 1>(D, r, stage + L::T_lo + kTileBytes);
     }
     wgmma::commit();
-    if constexpr (kGate) scale(S, vectors[kBefore * kChunk + kChunk - 1]);
-    wgmma::wait<0>();
-    wgmma::hold(D);
-    if constexpr (!kMap) wgmma::hold(O);
-
-    uint32_t d[4][4], d_rest[4][4];
-    [[maybe_unused]] uint32_t e[4][4], e_rest[4][4];
-    as_operands<kSplit>(d, d_rest, D);
-    if constexpr (!kMap) scale_columns(O, vectors + kRead * kChunk);
-    wgmma::fence();
+  }
+  // Starts O = scale diag(a) Q S + P D.
+  __device__ __forceinline__ void read(Reads& O, const Fragment<kParts> (&d)[4],
+                                       uint32_t stage) const {
     if constexpr (!kMap) {
       times_rows<false, kTileBytes>(O, d, stage + L::P);
-      if constexpr (kSplit) {
-        times_rows<false, kTileBytes>(O, d_rest, stage + L::P);
-        times_rows<false, kTileBytes>(O, d, stage + L::P_rest);
-      }
+      if constexpr (kSplit) times_rows<false, kTileBytes, 1>(O, d, stage + L::P_lo);
     }
     wgmma::commit();
+  }
+  // Starts S = a_C S + (diag(r) K)^T D; S has decayed.
+  __device__ __forceinline__ void advance(State& S, const Square& D, const Fragment<kParts> (&d)[4],
+                                          uint32_t stage, const float* vectors) const {
     if constexpr (kGate) {  // while O is made
-      float after[8][4];
+      Square after;
 #pragma unroll
       for (int t = 0; t < 8; ++t)
 #pragma unroll
         for (int u = 0; u < 4; ++u) after[t][u] = D[t][u];
       scale_columns(after, vectors + kAfter * kChunk);
-      as_operands<kSplit>(e, e_rest, after);
+      Fragment<kParts> e[4];
+      as_fragments(e, after);
       wgmma::fence();
+      times_columns<false>(S, e, stage + L::k, kTileBytes);
+    } else {
+      times_columns<false>(S, d, stage + L::k, kTileBytes);
     }
-    times_columns<false>(S, kGate ? e : d, stage + L::k, kTileBytes);
-    if constexpr (kSplit)
-      times_columns<false>(S, kGate ? e_rest : d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
-
-    if constexpr (!kMap) {
-      if constexpr (kSplit)
-        send_wait<0>();
-      else
-        send_wait<1>();
-      meet_group();
-      if (p.error) {
+  }
+  // O and e = D / beta through shared memory to memory.
+  __device__ __forceinline__ void send_results(Square& D, Reads& O, int64_t first,
+                                               const float* vectors) const {
+    const int count = at.count(first), c = threadIdx.x % 4;
+    const uint32_t out = at.out();
+    if constexpr (kSplit)
+      send_wait<0>();
+    else
+      send_wait<1>();
+    meet_group();
+    if (p.error) {
 #pragma unroll
-        for (int t = 0; t < 8; ++t) {
-          const float2 beta =
-              *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 + 2 * c);
-          const float x = reciprocal(beta.x), y = reciprocal(beta.y);
-          D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
-        }
-        put_columns<false>(D, out + L::kResult);
+      for (int t = 0; t < 8; ++t) {
+        const float2 beta =
+            *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 + 2 * c);
+        const float x = reciprocal(beta.x), y = reciprocal(beta.y);
+        D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
       }
-      wgmma::wait<1>();
-      wgmma::hold(O);
-      if (p.q.data) put_columns<false>(O, out);
-      wgmma::publish();
-      meet_group();
-      if (p.q.data) {
-        const Queries queries(p, first, count);
-        send_rows(static_cast<uint16_t*>(p.o.data) +
-                      row_at(p.o, span.b, span.t0 + queries.token, 0, h) + v0 - own % 64,
-                  p.o.token, out, queries.rows);
-      }
-      if (p.error) {
-        const int64_t to =
-            (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64;
-        send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, count);
-        if constexpr (kSplit) {  // the rest follows through the same tile
-          send_commit();
-          send_wait<0>();
-          meet_group();
-          put_columns<true>(D, out + L::kResult);
-          wgmma::publish();
-          meet_group();
-          send_rows(w.error_rest + to, p.V, out + L::kResult, count);
-        }
-      }
-      send_commit();
+      put_columns<false>(D, out + L::kResult);
     }
+    wgmma::wait<1>();
+    wgmma::hold(O);
+    if (p.q.data) put_columns<false>(O, out);
+    wgmma::publish();
+    meet_group();
+    if (p.q.data) {
+      const Queries queries(p, first, count);
+      send_rows(static_cast<uint16_t*>(p.o.data) +
+                    row_at(p.o, at.span.b, at.span.t0 + queries.token, 0, at.h) + at.v0 -
+                    at.own % 64,
+                p.o.token, out, queries.rows);
+    }
+    if (p.error) {
+      const int64_t to = at.error(first);
+      send_rows(static_cast<uint16_t*>(p.error) + to, p.V, out + L::kResult, count);
+      if constexpr (kSplit) {  // lo follows through the same tile
+        send_commit();
+        send_wait<0>();
+        meet_group();
+        put_columns<true>(D, out + L::kResult);
+        wgmma::publish();
+        meet_group();
+        send_rows(w.error_lo + to, p.V, out + L::kResult, count);
+      }
+    }
+    send_commit();
+  }
+
+  // A chunk. What is started runs while something else is done.
+  __device__ __forceinline__ void walk(State& S, int chunk) const {
+    const int turn = chunk - at.stretch.begin;
+    pipeline.wait_filled(turn);
+    const uint32_t stage = at.stage(turn);
+    const float* const vectors = at.vectors(turn);
+    Square R, D;
+    Reads O;
+    Fragment<kParts> a[kSteps], d[4];
+    as_fragments(a, S);
+    start(R, O, a, stage);
+    if (!kMap && p.states) keep_state(a, chunk);
+    send_commit();
+    wgmma::wait<kSplit ? 0 : 1>();  // the registers of split operands are needed again
+    wgmma::hold(R);
+    solve(D, R, stage, vectors);
+    if constexpr (kGate) scale(S, vectors[kBefore * kChunk + kChunk - 1]);
+    wgmma::wait<0>();
+    wgmma::hold(D);
+    if constexpr (!kMap) wgmma::hold(O);
+    as_fragments(d, D);
+    if constexpr (!kMap) scale_columns(O, vectors + kRead * kChunk);
+    wgmma::fence();
+    read(O, d, stage);
+    advance(S, D, d, stage, vectors);
+    if constexpr (!kMap) send_results(D, O, int64_t(chunk) * kChunk, vectors);
     wgmma::wait<0>();
     wgmma::hold(S);
     pipeline.free(turn);
   }
+};
+
+// D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  using Run = Forward<KT, kRows, kSplit, kGate, kMap>;
+  pdl_trigger();
+  const Stretch stretch(p, segments);
+  const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
+  const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
+  if (kMap && (last || (unit && stretch.segment == 0))) return;
+  const Sweep<typename Run::L> at{stretch, p, memory, columns,
+                                  int64_t(unit ? blockIdx.y : tile) * columns};
+  const Pipeline pipeline(at.pipeline(), at.groups);
+  pdl_wait();
+  const Run run{p, w, at, pipeline, unit};
+  if (at.fetches()) {
+    give_registers<kSplit>();
+    run.fetch();
+    return;
+  }
+  take_registers<kSplit>();
+
+  typename Run::State S;
+  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments),
+                v = at.v0 + threadIdx.x % 32 / 4;
+  const float* const initial = static_cast<const float*>(p.state);
+  read_state(S,
+             stretch.segment > 0 ? (kMap ? nullptr : segments.between + (segment - 1) * matrix)
+             : initial           ? initial + at.head * matrix
+                                 : nullptr,
+             p.K, p.V, v);
+  if (kMap && unit) unit_state(S, p.K, v);
+  for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) run.walk(S, chunk);
   send_wait<0>();
   if constexpr (kMap) {
     if (unit)
-      write_state(S, segments.maps + segment * p.K * KT, p.K, KT, v0 + g);
+      write_state(S, segments.maps + segment * p.K * KT, p.K, KT, v);
     else
-      write_state(S, segments.between + segment * matrix, p.K, p.V, v0 + g);
+      write_state(S, segments.between + segment * matrix, p.K, p.V, v);
   } else {
-    if (last) write_state(S, static_cast<float*>(p.final_state) + head * matrix, p.K, p.V, v0 + g);
+    if (last) write_state(S, static_cast<float*>(p.final_state) + at.head * matrix, p.K, p.V, v);
   }
 }
 
@@ -262,8 +267,8 @@ void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segmen
   const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
   auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
   allow_shared(kernel, bytes);
-  launch_next(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
-              segments, columns);
+  pdl_launch(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
+             segments, columns);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>

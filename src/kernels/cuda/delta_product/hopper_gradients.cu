@@ -12,7 +12,8 @@ namespace {
 using namespace gradients;
 
 // Row `half` of C tiles: column j times beta_j, `by` and the decay from j to micro-step i, up to
-// column `last`, then zeros. `see` is shown every tile's two columns before.
+// column `last`, then zeros. `see` is shown every tile's two columns before: here their indices are
+// constants, as those of registers must be.
 template <class Chunk, class See>
 __device__ __forceinline__ void mask(float (&x)[8][4], int half, const Chunk& z, int i, float by,
                                      int last, See&& see) {
@@ -34,18 +35,18 @@ __device__ __forceinline__ void mask(float (&x)[8][4], int half, const Chunk& z,
   }
 }
 
-// A matrix [64,64] in C tiles to a swizzled tile (and its rest to the next), and as left operands.
-template <bool kSplit>
-__device__ __forceinline__ void share(const float (&x)[8][4], uint32_t (&a)[4][4],
-                                      uint32_t (&a_rest)[4][4], unsigned char* tile, int i0) {
-  as_operands<kSplit>(a, a_rest, x);
+// A matrix [64,64] in C tiles to a swizzled tile (and its lo to the next), and as left operands.
+template <int kParts>
+__device__ __forceinline__ void share(const float (&x)[8][4], Fragment<kParts> (&a)[4],
+                                      unsigned char* tile, int i0) {
+  as_fragments(a, x);
 #pragma unroll
   for (int t = 0; t < 8; ++t)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       auto* const to = reinterpret_cast<uint32_t*>(tile + place_of(i0 + half * 8, t));
-      *to = a[t / 2][t % 2 * 2 + half];
-      if constexpr (kSplit) to[kTileBytes / 4] = a_rest[t / 2][t % 2 * 2 + half];
+#pragma unroll
+      for (int i = 0; i < kParts; ++i) to[i * kTileBytes / 4] = a[t / 2].part[i][t % 2 * 2 + half];
     }
   wgmma::publish();
 }
@@ -81,33 +82,32 @@ struct Within {
 
   template <int KT, class Chunk> __device__ __forceinline__ void start(const Chunk& z) {
     wgmma::fence();
-    over_values<true>(qk, z.q, z.k, KT);
-    over_values<true>(kk, z.k, z.k, KT);
+    rows_by_rows<true, KT>(qk, z.q, z.k);
+    rows_by_rows<true, KT>(kk, z.k, z.k);
     wgmma::commit();
   }
   template <int KT, class Chunk> __device__ __forceinline__ void go_on(const Chunk& z) {
-    over_values<true>(kq, z.k, z.q, KT);
+    rows_by_rows<true, KT>(kq, z.k, z.q);
     wgmma::commit();
   }
   // Rows and columns of F and H: x is the operand of this warp's rows of X, `reads` their q.dq'.
   template <class Chunk>
-  __device__ __forceinline__ void sum(const Chunk& z, const uint32_t (&x)[4][4], int row0,
+  __device__ __forceinline__ void sum(const Chunk& z, const Fragment<1> (&x)[4], int row0,
                                       float2 reads) {
     wgmma::hold(qk), wgmma::hold(kq), wgmma::hold(kk);
     Diagonal F_rows, rows, columns;
-    uint32_t a[4], y[4], none[4];
+    uint32_t a[4];
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
-      as_operand<false>(y, none, qk[2 * n], qk[2 * n + 1]);
-      F_rows.add(x[n], y);
-      as_operand<false>(y, none, kq[2 * n], kq[2 * n + 1]);
+      F_rows.add(x[n].part[0], as_fragment<1>(qk[2 * n], qk[2 * n + 1]).part[0]);
+      const auto y = as_fragment<1>(kq[2 * n], kq[2 * n + 1]);
       ldmatrix_transposed(a, columns_place(z.base + z.layout.X, row0, n));
-      columns.add(a, y);
-      as_operand<false>(y, none, kk[2 * n], kk[2 * n + 1]);
+      columns.add(a, y.part[0]);
+      const auto k = as_fragment<1>(kk[2 * n], kk[2 * n + 1]);
       ldmatrix_transposed(a, columns_place(z.base + z.layout.E, row0, n));
-      columns.add(a, y);
+      columns.add(a, k.part[0]);
       ldmatrix(a, rows_place(z.base + z.layout.E, row0, n));
-      rows.add(a, y);
+      rows.add(a, k.part[0]);
     }
     if (!Diagonal::here()) return;
     const int i = row0 + threadIdx.x % 32 / 4;
@@ -153,7 +153,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
       next);
 
   if constexpr (kGated) put_end(z, at_end);
-  uint32_t x[4][4], x_rest[4][4];
+  Fragment<kSplit ? 2 : 1> x[4];
   const float upper = z.vector(kRead)[i0], lower = z.vector(kRead)[i0 + 8];
   [[maybe_unused]] float2 reads;
   [[maybe_unused]] Within within;
@@ -161,10 +161,9 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
     Diagonal dots;
 #pragma unroll
     for (int n = 0; n < KT / 16; ++n) {
-      uint32_t a[4], none[4], q[4];
-      as_operand<false>(a, none, dq[2 * n], dq[2 * n + 1]);
+      uint32_t q[4];
       ldmatrix(q, rows_place(z.q, row0, n));
-      dots.add(a, q);
+      dots.add(as_fragment<1>(dq[2 * n], dq[2 * n + 1]).part[0], q);
     }
     reads = make_float2(upper * dots.rows().x, lower * dots.rows().y);
     scale_rows(dq, upper, lower);
@@ -175,14 +174,13 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
     const int i = i0 + half * 8, last = i < z.queries.rows ? int(z.queries.at(i)) : -1;
     mask(X, half, z, max(last, 0), float(p.scale), last, [](int, float, float) {});
   }
-  share<kSplit>(X, x, x_rest, z.memory + z.layout.X, i0);
+  share(X, x, z.memory + z.layout.X, i0);
   meet();
   if constexpr (!kGated || kSplit) scale_rows(dq, upper, lower);
   wgmma::hold(dq);
   wgmma::fence();
   if constexpr (kGated && !kSplit) within.template go_on<KT>(z);
   times_columns<false>(dq, x, z.k, kTileBytes);
-  if constexpr (kSplit) times_columns<false>(dq, x_rest, z.k, kTileBytes);
   wgmma::commit();
   if (kGated && gate_before) make_gate<kSplit>(p, z.slopes(z.buffer ^ 1));
   if constexpr (kGated && !kSplit) {
@@ -204,7 +202,7 @@ __device__ __forceinline__ void make_dq(const Chunk<KT, VT, kSplit, kOne, kGated
                   p.K);
     }
   } else {
-    store_own(dq, z.room(),
+    store_own(dq, z.scratch(),
               static_cast<uint16_t*>(p.dq.data) + z.query_row(p.dq) + row0 * p.dq.token, p.dq.token,
               z.queries.rows - row0, p.K);
   }
@@ -233,7 +231,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
       },
       next);
 
-  uint32_t e[4][4], e_rest[4][4];
+  Fragment<kSplit ? 2 : 1> e[4];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = i0 + half * 8;
@@ -245,7 +243,7 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
             (g & 1 ? y : x) / z.vector(kBeta)[i];
     });
   }
-  share<kSplit>(E, e, e_rest, z.memory + z.layout.E, i0);
+  share(E, e, z.memory + z.layout.E, i0);
   scale_rows(er, -z.vector(kBefore)[i0], -z.vector(kBefore)[i0 + 8]);
   scale_rows(src, z.vector(kAfter)[i0] * z.vector(kBeta)[i0],
              z.vector(kAfter)[i0 + 8] * z.vector(kBeta)[i0 + 8]);
@@ -256,12 +254,10 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
     Diagonal erased, written;
 #pragma unroll
     for (int n = 0; n < KT / 16; ++n) {
-      uint32_t a[4], none[4], k[4];
+      uint32_t k[4];
       ldmatrix(k, rows_place(z.k, row0, n));
-      as_operand<false>(a, none, er[2 * n], er[2 * n + 1]);
-      erased.add(a, k);
-      as_operand<false>(a, none, src[2 * n], src[2 * n + 1]);
-      written.add(a, k);
+      erased.add(as_fragment<1>(er[2 * n], er[2 * n + 1]).part[0], k);
+      written.add(as_fragment<1>(src[2 * n], src[2 * n + 1]).part[0], k);
     }
     const float2 less = written.rows();
     if (Diagonal::here()) {
@@ -274,7 +270,6 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
   meet();  // X and E are there
   wgmma::fence();
   times_columns<false>(er, e, z.k, kTileBytes);
-  if constexpr (kSplit) times_columns<false>(er, e_rest, z.k, kTileBytes);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const uint32_t rows = j * 16 * 128;
@@ -305,8 +300,9 @@ __device__ __forceinline__ void make_dk(const Chunk<KT, VT, kSplit, kOne, kGated
                 p.K);
   }
   if constexpr (!kSplit)
-    store_own(er, z.room(), static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + row0 * p.dk.step,
-              p.dk.step, z.at.count - row0, p.K);
+    store_own(er, z.scratch(),
+              static_cast<uint16_t*>(p.dk.data) + z.step_row(p.dk) + row0 * p.dk.step, p.dk.step,
+              z.at.count - row0, p.K);
 }
 
 // A block takes every gridDim-th chunk; while it finishes one, the next is on its way.
@@ -319,7 +315,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     while (item < items && slot_of(p, item / unsigned(p.H), kChunk).count == 0) item += gridDim.x;
     return item;
   };
-  wait_for_last();
+  pdl_wait();
   unsigned item = used(blockIdx.x);
   if (item >= items) return;
   if (!p.q.data) {  // no outputs: zeros in place of them
@@ -328,7 +324,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     __syncthreads();
   }
   {
-    const C z(p, dstates, memory, item, 0);
+    const C z{p, dstates, memory, item, 0};
     if (threadIdx.x == 0) {
       barrier_init(z.barrier(), 1);
       wgmma::publish();  // to the copy engine
@@ -342,11 +338,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   [[maybe_unused]] const bool leads = __shfl_sync(0xffffffffu, int(threadIdx.x / 32), 0) == 0;
   int buffer = 0;
   for (bool any = false; item < items; buffer ^= 1, any = true) {
-    const C z(p, dstates, memory, item, buffer);
+    const C z{p, dstates, memory, item, buffer};
     item = used(item + gridDim.x);
     const auto next = [&] {
       if (item >= items) return;
-      const C ahead(p, dstates, memory, item, buffer ^ 1);
+      const C ahead{p, dstates, memory, item, buffer ^ 1};
       ahead.fetch_keys(w);
       ahead.fetch_values(w, 0);
     };
@@ -370,7 +366,7 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const StateG
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
   const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
   const unsigned blocks = most < items ? most : items;
-  launch_next(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
+  pdl_launch(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
 }
 
 template <bool kGated>

@@ -18,8 +18,8 @@ struct alignas(16) Slopes {
   int64_t h;
 };
 
-// Bytes in shared memory; keys, vectors and slopes twice. In split mode the rest of a matrix
-// follows it.
+// Bytes in shared memory; keys, vectors and slopes twice. In split mode the lo half of
+// a matrix follows it.
 template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
   static constexpr int kParts = kSplit ? 2 : 1, kBlock = KT / 64 * kTileBytes, kKeys = 2 * kBlock,
                        kValues = VT / 64 * kTileBytes, kState = VT * KT * 2,
@@ -28,10 +28,10 @@ template <int KT, int VT, bool kSplit, bool kGated> struct Layout {
                        dv = d_o + kValues, e = dv + kParts * kValues, S = e + kParts * kValues,
                        G = S + kParts * kState, vectors = G + kParts * kState,
                        slopes = vectors + 2 * kVectors;
-  static constexpr int kRoom = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
+  static constexpr int kScratch = kSplit ? 0 : 16 * row_bytes(32);  // of a warp, for its results
   static constexpr int decay = slopes + (kGated ? 2 * int(sizeof(Slopes)) : 0),
-                       room = decay + (kGated ? int(sizeof(Decays)) : 0),
-                       barrier = room + kThreads / 32 * kRoom, bytes = barrier + 8;
+                       scratch = decay + (kGated ? int(sizeof(Decays)) : 0),
+                       barrier = scratch + kThreads / 32 * kScratch, bytes = barrier + 8;
 };
 
 // Where columns 8t+2c, +1 of a row lie in swizzled tiles.
@@ -65,16 +65,13 @@ struct Diagonal {
   }
 };
 
+// Row `row` of tiles with the same of swizzled ones.
 template <int kTiles>
 __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4], int half, int row,
                                          const unsigned char* tiles) {
-  float sum = 0;
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t) {
-    const uint32_t x = *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
-    sum += acc[t][2 * half] * low_of(x) + acc[t][2 * half + 1] * high_of(x);
-  }
-  return sum_lanes<4>(sum);
+  return cuda::row_dot(acc, half, [&](int t) {
+    return *reinterpret_cast<const uint32_t*>(tiles + place_of(row, t));
+  });
 }
 
 // The same for the difference of two.
@@ -92,13 +89,6 @@ __device__ __forceinline__ float row_dot(const float (&acc)[kTiles][4],
   return sum_lanes<4>(sum);
 }
 
-template <int kTiles>
-__device__ __forceinline__ void scale_rows(float (&acc)[kTiles][4], float upper, float lower) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-    acc[t][0] *= upper, acc[t][1] *= upper, acc[t][2] *= lower, acc[t][3] *= lower;
-}
-
 __device__ __forceinline__ uint4 load_piece(uint32_t from) {
   uint4 x;
   asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];\n"
@@ -107,23 +97,22 @@ __device__ __forceinline__ uint4 load_piece(uint32_t from) {
                : "memory");
   return x;
 }
-// The warp's 16 rows, `rows` of them inside, through its room in shared memory, 32 columns at a
+// The warp's 16 rows, `rows` of them inside, through its scratch in shared memory, 32 columns at a
 // time: stores of four bytes a lane take twice as many turns of the memory unit.
 template <int kTiles>
-__device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_t room,
+__device__ __forceinline__ void store_own(const float (&acc)[kTiles][4], uint32_t scratch,
                                           uint16_t* to, int64_t step, int rows, int64_t K) {
   const int lane = threadIdx.x % 32, row = lane / 4, piece = lane % 4;
-  const uint32_t put = room + lane_transposed(row_bytes(32)),
-                 get = room + row * row_bytes(32) + piece * 16;
+  const uint32_t put = scratch + lane_transposed(row_bytes(32)),
+                 get = scratch + row * row_bytes(32) + piece * 16;
   to += row * step + piece * 8;
 #pragma unroll
   for (int t = 0; t < kTiles; t += 4) {
-    uint32_t left[4], right[4], none[4];
-    as_operand<false>(left, none, acc[t], acc[t + 1]);
-    as_operand<false>(right, none, acc[t + 2], acc[t + 3]);
+    const auto left = as_fragment<1>(acc[t], acc[t + 1]),
+               right = as_fragment<1>(acc[t + 2], acc[t + 3]);
     __syncwarp();  // what lay there has been read
-    stmatrix(put, left);
-    stmatrix(put + 32, right);
+    stmatrix(put, left.part[0]);
+    stmatrix(put + 32, right.part[0]);
     __syncwarp();
     const uint4 upper = load_piece(get), lower = load_piece(get + 8 * row_bytes(32));
     if (t * 8 + piece * 8 >= K) continue;
@@ -141,21 +130,8 @@ __device__ __forceinline__ void store_row(const float (&acc)[kTiles][4], int hal
           pack(acc[t][2 * half], acc[t][2 * half + 1]);
 }
 
-// acc += A B, or acc = A B for kFirst, over `columns` value channels: A rows of values, B rows of
-// values or a state [V,K].
-template <bool kFirst, int kTiles>
-__device__ __forceinline__ void over_values(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
-                                            int columns) {
-#pragma unroll
-  for (int v = 0; v < columns; v += 16) {
-    const uint64_t left = wgmma::rows_as_n(a + v / 64 * kTileBytes) + v % 64 / 8,
-                   right = wgmma::rows_as_n(b + v / 64 * kTileBytes) + v % 64 / 8;
-    if (kFirst && v == 0)
-      wgmma::multiply<false, false, true>(acc, left, right);
-    else
-      wgmma::multiply<false, false, false>(acc, left, right);
-  }
-}
+// acc += A B, or acc = A B for kFirst, over `columns` value channels: A rows of values, B a state
+// [V,K].
 template <bool kFirst, int kTiles>
 __device__ __forceinline__ void over_state(float (&acc)[kTiles][4], uint32_t a, uint32_t b,
                                            int columns) {
@@ -180,27 +156,15 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   const DeltaProductBackward& p;
   const StateGradients& dstates;
   unsigned char* memory;
-  int64_t h, head;
-  Slot at;
-  Span span;
-  Queries queries;
-  uint32_t base, k, q;  // in shared memory
+  unsigned item;
   int buffer;
-
-  __device__ Chunk(const DeltaProductBackward& p_, const StateGradients& dstates_,
-                   unsigned char* memory_, unsigned item, int buffer_)
-      : p(p_),
-        dstates(dstates_),
-        memory(memory_),
-        h(item % unsigned(p_.H)),
-        head(item),
-        at(slot_of(p_, item / unsigned(p_.H), kChunk)),
-        span(span_of(p_, at.s)),
-        queries(p_, at.first, at.count),
-        base(__shfl_sync(0xffffffffu, shared_address(memory_), 0)),
-        k(base + buffer_ * Places::kKeys),
-        q(k + Places::kBlock),
-        buffer(buffer_) {}
+  const int64_t h = item % unsigned(p.H), head = item;
+  const Slot at = slot_of(p, item / unsigned(p.H), kChunk);
+  const Span span = span_of(p, at.s);
+  const Queries queries{p, at.first, at.count};
+  // In shared memory.
+  const uint32_t base = __shfl_sync(0xffffffffu, shared_address(memory), 0),
+                 k = base + buffer * Places::kKeys, q = k + Places::kBlock;
 
   __device__ const float* vector(Vector which) const {
     return reinterpret_cast<const float*>(memory + layout.vectors + buffer * Places::kVectors) +
@@ -208,7 +172,9 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   }
   __device__ const unsigned char* k_tiles() const { return memory + (k - base); }
   __device__ const unsigned char* q_tiles() const { return memory + (q - base); }
-  __device__ uint32_t room() const { return base + layout.room + threadIdx.x / 32 * Places::kRoom; }
+  __device__ uint32_t scratch() const {
+    return base + layout.scratch + threadIdx.x / 32 * Places::kScratch;
+  }
   __device__ uint32_t barrier() const { return base + layout.barrier; }  // for the states
   __device__ Slopes& slopes(int of) const {
     return reinterpret_cast<Slopes*>(memory + layout.slopes)[of];
@@ -254,16 +220,16 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
     };
     fetch_errors(layout.e, static_cast<const uint16_t*>(p.error));
     if constexpr (kSplit) {
-      fetch_errors(layout.dv + Places::kValues, w.dv_rest);
-      fetch_errors(layout.e + Places::kValues, w.error_rest);
+      fetch_errors(layout.dv + Places::kValues, w.dv_lo);
+      fetch_errors(layout.e + Places::kValues, w.error_lo);
     }
     if (threadIdx.x == 0) {
       barrier_expect(barrier(), (kSplit ? 4 : 1) * Places::kState);
       fetch_state(layout.S, static_cast<const uint16_t*>(p.states));
       if constexpr (kSplit) {
         fetch_state(layout.G, dstates.chunks);
-        fetch_state(layout.S + Places::kState, w.states_rest);
-        fetch_state(layout.G + Places::kState, w.dstates_rest);
+        fetch_state(layout.S + Places::kState, w.states_lo);
+        fetch_state(layout.G + Places::kState, w.dstates_lo);
       }
     }
     if (!kSplit && threadIdx.x < kThreads / 2) fetch_gradient(v0);
@@ -273,7 +239,7 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   __device__ __forceinline__ void fetch_gradient(int v0) const {
     constexpr int kPieces = KT / 8, kPass = kThreads / 2 / kPieces,
                   kRun = VT * 64 / KT < kChunk ? VT * 64 / KT : kChunk;
-    const GradientRows<KT> rows(p, dstates, span, at.first, at.count, h, head, at.s * p.H + h);
+    const GradientRows<KT> rows(p, dstates, {span, at.first, at.count, h, head, at.s * p.H + h});
     const int piece = threadIdx.x % kPieces, own = threadIdx.x / kPieces;
 #pragma unroll
     for (int n = 0; n < VT; n += kRun) {
@@ -293,10 +259,10 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   // acc += A B for values A and values or a state B, with what rounding left of either.
   template <bool kSplitA, int kTiles>
   __device__ __forceinline__ void values_values(float (&acc)[kTiles][4], int a, int b) const {
-    over_values<kOne>(acc, base + a, base + b, VT);
+    rows_by_rows<kOne, VT>(acc, base + a, base + b);
     if constexpr (kSplit && kSplitA)
-      over_values<false>(acc, base + a + Places::kValues, base + b, VT);
-    if constexpr (kSplit) over_values<false>(acc, base + a, base + b + Places::kValues, VT);
+      rows_by_rows<false, VT>(acc, base + a + Places::kValues, base + b);
+    if constexpr (kSplit) rows_by_rows<false, VT>(acc, base + a, base + b + Places::kValues);
   }
   template <bool kSplitA, int kTiles>
   __device__ __forceinline__ void values_state(float (&acc)[kTiles][4], int a, int b) const {
@@ -357,13 +323,5 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
     return vector(kBefore)[kChunk - 1] * (dots.rows().x + dots.rows().y);
   }
 };
-
-template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) x[t][u] = 0;
-  wgmma::hold(x);
-}
 
 }  // namespace lrnn::kernels::cuda::gradients

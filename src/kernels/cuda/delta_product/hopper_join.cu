@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kColumns = 32, kThreads = 256;
 
-template <int KT> struct Room {
+template <int KT> struct Shared {
   static constexpr int kStride = KT + 4;  // so that rows begin in different banks
   float map[2][KT][kStride];
   float state[KT][kColumns];
@@ -18,9 +18,9 @@ template <int KT> struct Room {
 template <int KT, bool kForwards>
 __global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments segments) {
   extern __shared__ __align__(16) unsigned char memory[];
-  let_next_start();
-  wait_for_last();
-  auto& room = *reinterpret_cast<Room<KT>*>(memory);
+  pdl_trigger();
+  pdl_wait();
+  auto& shared = *reinterpret_cast<Shared<KT>*>(memory);
   const int K = int(p.K), count = segments.count;
   const int64_t head = blockIdx.x, matrix = p.K * p.V, v0 = int64_t(blockIdx.y) * kColumns;
   // A thread makes rows row .. row+3 and columns column .. column+3.
@@ -29,13 +29,14 @@ __global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments 
   const auto fetch = [&](int n) {
     const float* const from = segments.maps + (head * count + segment(n)) * p.K * KT;
     for (int at = threadIdx.x; at < K * KT / 4; at += kThreads)
-      copy_async(shared_address(&room.map[n & 1][at / (KT / 4)][at % (KT / 4) * 4]), from + at * 4);
+      copy_async(shared_address(&shared.map[n & 1][at / (KT / 4)][at % (KT / 4) * 4]),
+                 from + at * 4);
   };
   fetch(1);
   copy_commit();
   const float* const first = segments.between + (head * count + segment(0)) * matrix + v0;
   for (int i = threadIdx.x; i < K * kColumns; i += kThreads)
-    room.state[i / kColumns][i % kColumns] = first[i / kColumns * p.V + i % kColumns];
+    shared.state[i / kColumns][i % kColumns] = first[i / kColumns * p.V + i % kColumns];
   for (int n = 1; n < count - 1; ++n) {
     if (n + 1 < count - 1) fetch(n + 1);
     copy_commit();
@@ -53,8 +54,9 @@ __global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments 
         float m[4][4], x[4][4];
 #pragma unroll
         for (int u = 0; u < 4; ++u) {
-          load_four(kForwards ? &room.map[n & 1][row + u][j] : &room.map[n & 1][j + u][row], m[u]);
-          load_four(&room.state[j + u][column], x[u]);
+          load_four(kForwards ? &shared.map[n & 1][row + u][j] : &shared.map[n & 1][j + u][row],
+                    m[u]);
+          load_four(&shared.state[j + u][column], x[u]);
         }
 #pragma unroll
         for (int u = 0; u < 4; ++u)
@@ -69,7 +71,7 @@ __global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments 
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         const float4 x = make_float4(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
-        *reinterpret_cast<float4*>(&room.state[row + r][column]) = x;
+        *reinterpret_cast<float4*>(&shared.state[row + r][column]) = x;
         *reinterpret_cast<float4*>(to + r * p.V) = x;
       }
   }
@@ -79,9 +81,9 @@ __global__ void __launch_bounds__(kThreads) join(DeltaProductInputs p, Segments 
 template <int KT, bool kForwards>
 void launch_join(const DeltaProductInputs& p, const Segments& segments, cudaStream_t stream) {
   auto* kernel = join<KT, kForwards>;
-  allow_shared(kernel, sizeof(Room<KT>));
-  launch_next(kernel, dim3(unsigned(p.S * p.H), unsigned(p.V / kColumns)), kThreads,
-              int(sizeof(Room<KT>)), stream, p, segments);
+  allow_shared(kernel, sizeof(Shared<KT>));
+  pdl_launch(kernel, dim3(unsigned(p.S * p.H), unsigned(p.V / kColumns)), kThreads,
+             int(sizeof(Shared<KT>)), stream, p, segments);
 }
 
 }  // namespace

@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     hopper_maps(DeltaProductForward p, ChunkWork w, Segments segments) {
   extern __shared__ __align__(1024) unsigned char memory[];
   using L = Layout<KT>;
-  let_next_start();
+  pdl_trigger();
   const Stretch stretch(p, segments);
   const int values = int(p.V / 64), tile = int(blockIdx.y);  // tiles of B, then those of M
   const bool of_M = tile >= values;
   if (stretch.segment == segments.count - 1 || (of_M && stretch.segment == 0)) return;
   const uint32_t base = shared_address(memory);
   const Arrivals arrivals(base + 2 * L::bytes);
-  wait_for_last();
+  pdl_wait();
 
   const Span span = span_of(p, stretch.s);
   const int64_t slot0 = first_slot(p, stretch.s, kChunk);
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     const uint32_t stage = base + n % 2 * L::bytes;
     const int64_t first = int64_t(chunk) * kChunk;
     if (threadIdx.x == 0)
-      bring_chunk<L, 0, false>(arrivals, n, stage, L::vectors, w, (slot0 + chunk) * p.H + stretch.h,
-                               false);
+      bring_chunk<L, 0, false>(arrivals.filling(n), stage, L::vectors, w,
+                               (slot0 + chunk) * p.H + stretch.h, false);
     fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, stage + L::k, k_rows + first * p.k.step,
                                       p.k.step, kChunk, int(p.K));
     if (!of_M)
@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     const float* const vectors = reinterpret_cast<const float*>(here + L::vectors);
 
     float R[8][4], D[8][4];
-    uint32_t a[KT / 16][4], d[4][4], none[KT / 16][4], neither[4][4];
-    as_operands<false>(a, none, S);
+    Fragment<1> a[KT / 16], d[4];
+    as_fragments(a, S);
     wgmma::fence();
     times_rows<true, kTileBytes>(R, a, stage + L::k);
     wgmma::commit();
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     wgmma::hold(R);
     subtract_from_values<kGate>(R, vectors, !of_M,
                                 stage + L::v + lane_direct(row_bytes(64)) + own * 2, row_bytes(64));
-    as_operands<false>(d, neither, R);
+    as_fragments(d, R);
     wgmma::fence();
     times_rows<true, kTileBytes>(D, d, stage + L::T);
     wgmma::commit();
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kThreads, kMapBlocks)
     wgmma::wait<0>();
     wgmma::hold(D);
     if constexpr (kGate) scale_columns(D, vectors + kAfter * kChunk);
-    as_operands<false>(d, neither, D);
+    as_fragments(d, D);
     wgmma::fence();
     times_columns<false>(S, d, stage + L::k, kTileBytes);
     wgmma::commit();
@@ -130,8 +130,8 @@ void launch_maps(const DeltaProductForward& p, const ChunkWork& w, const Segment
                  cudaStream_t stream) {
   auto* kernel = hopper_maps<KT, kGate>;
   allow_shared(kernel, Layout<KT>::all);
-  launch_next(kernel, dim3(unsigned(p.S * p.H * segments.count), unsigned(p.V / 64 + KT / 64)),
-              kThreads, Layout<KT>::all, stream, p, w, segments);
+  pdl_launch(kernel, dim3(unsigned(p.S * p.H * segments.count), unsigned(p.V / 64 + KT / 64)),
+             kThreads, Layout<KT>::all, stream, p, w, segments);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 using namespace prepare;
 
 // Bytes in shared memory. T takes the place of the keys when they are done, L that of the queries.
-struct Room {
+struct Places {
   static constexpr int kSquare = (int(sizeof(Square)) + 1023) / 1024 * 1024, q = kSquare,
                        vectors = q + int(sizeof(Square)),
                        decays = vectors + kVectorCount * kChunk * 4;
@@ -17,37 +17,22 @@ struct Room {
   static_assert(2 * kTileBytes <= int(sizeof(Square)));  // 128 channels of keys
 };
 
-// Starts rows of `left` times rows of `right`.
-template <int KT>
-__device__ __forceinline__ void products(float (&acc)[8][4], uint32_t left, uint32_t right) {
-#pragma unroll
-  for (int k = 0; k < KT / 16; ++k) {
-    const uint64_t a = wgmma::rows_as_n(left + k / 4 * kTileBytes) + k % 4 * 2,
-                   b = wgmma::rows_as_n(right + k / 4 * kTileBytes) + k % 4 * 2;
-    if (k == 0)
-      wgmma::multiply<false, false, true>(acc, a, b);
-    else
-      wgmma::multiply<false, false, false>(acc, a, b);
-  }
-  wgmma::commit();
-}
-
 template <int KT>
 __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& T = *reinterpret_cast<Square*>(memory);
-  auto& L = *reinterpret_cast<Square*>(memory + Room::q);
-  auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Room::vectors);
-  auto& decays = *reinterpret_cast<Decays*>(memory + Room::decays);  // with a gate
-  const uint32_t k_at = shared_address(memory), q_at = k_at + Room::q;
-  const Chunk z(p);
-  let_next_start();
+  auto& L = *reinterpret_cast<Square*>(memory + Places::q);
+  auto& vectors = *reinterpret_cast<float(*)[kVectorCount][kChunk]>(memory + Places::vectors);
+  auto& decays = *reinterpret_cast<Decays*>(memory + Places::decays);  // with a gate
+  const uint32_t k_at = shared_address(memory), q_at = k_at + Places::q;
+  const Chunk z{p};
+  pdl_trigger();
   if (z.at.count == 0) return;
   const int row0 = threadIdx.x / 32 * 16;
 
-  fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(p), p.k.step, z.at.count, int(p.K));
+  fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(), p.k.step, z.at.count, int(p.K));
   if (w.P)
-    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(p), p.q.token, z.queries.rows,
+    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(), p.q.token, z.queries.rows,
                                       int(p.K));
   copy_commit();
   fill_vectors(p, z, Scalars(p, z), vectors, decays);
@@ -59,20 +44,22 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   // wait for them.
   float read[8][4], acc[8][4];
   wgmma::fence();
-  products<KT>(read, w.P ? q_at : k_at, k_at);
-  products<KT>(acc, k_at, k_at);
+  rows_by_rows<true, KT>(read, w.P ? q_at : k_at, k_at);
+  wgmma::commit();
+  rows_by_rows<true, KT>(acc, k_at, k_at);
+  wgmma::commit();
   wgmma::wait<1>();
   wgmma::hold(read);
   if (w.P && row0 < w.rows) write_P<true>(p, w, z, read, row0, decays);
   wgmma::wait<0>();
   wgmma::hold(acc);
   __syncthreads();  // keys and queries are read
-  finish<true>(p, w, z, vectors, acc, row0, decays, T, L);
+  finish<true>(p, w, z, {vectors, decays, T, L}, acc, row0);
 }
 
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  const int bytes = Room::bytes(p.log_gate);
+  const int bytes = Places::bytes(p.log_gate);
   allow_shared(hopper_chunks<KT>, bytes);
   hopper_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
   check_launch("delta_product");

@@ -1,4 +1,4 @@
-#include "kernels/cuda/delta_product/hopper.cuh"
+#include "kernels/cuda/delta_product/hopper_sweep.cuh"
 
 // The backward sweep of chunk_reverse.cu on Hopper's warp-group products. With kMap it only follows
 // the gradient of the state through a segment, from zero at its end; the last one's is given. Where
@@ -6,25 +6,9 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int KT, int kRows, bool kSplit, bool kMakeP> struct Layout {  // of one stage, in bytes
-  static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
-                       T_rest = T + kTileBytes, P = T_rest + (kSplit ? 2 * kTileBytes : 0),
-                       P_rest = P + (kMakeP ? kTileBytes : kRows * 128),
-                       d_o = P_rest + (kSplit ? kRows * 128 : 0);
-  static __host__ __device__ int vectors(int columns) { return d_o + kRows * row_bytes(columns); }
-  static __host__ __device__ int bytes(int columns) {
-    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
-  }
-  // Behind the two stages, per warp group: a tile of dV, and room for the gradient of the state,
-  // which in split mode takes the place of that tile and of the one for its rest.
-  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
-  static constexpr int kState0 = kSplit ? 0 : kResult;
-  static constexpr int kOut =
-      kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
-  static __host__ __device__ int all(int columns) {
-    return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
-  }
-};
+// dV is the result. P takes a whole tile where it is made here.
+template <int KT, int kRows, bool kSplit, bool kMakeP>
+using Layout = SweepLayout<KT, kRows, kSplit, kRows, kMakeP ? kChunk : kRows, 1>;
 
 // P^T = scale K Q^T where the query comes after the key, by a warp group: rows of a swizzled tile.
 template <int KT, int kRows>
@@ -33,15 +17,7 @@ __device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, cons
   float x[kRows / 8][4];
   meet_group();  // all has come
   wgmma::fence();
-#pragma unroll
-  for (int step = 0; step < KT / 16; ++step) {
-    const uint64_t a = wgmma::rows_as_n(k + step / 4 * kTileBytes) + step % 4 * 2,
-                   b = wgmma::rows_as_n(q + step / 4 * kRows * 128) + step % 4 * 2;
-    if (step == 0)
-      wgmma::multiply<false, false, true>(x, a, b);
-    else
-      wgmma::multiply<false, false, false>(x, a, b);
-  }
+  rows_by_rows<true, KT, kRows * 128>(x, k, q);
   wgmma::commit();
   wgmma::wait<0>();
   wgmma::hold(x);
@@ -58,57 +34,42 @@ __device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, cons
   const uint32_t at = to + (row0 + lane % 16) * 128;
 #pragma unroll
   for (int n = 0; n < kRows / 16; ++n) {
-    uint32_t r[4], none[4];
-    as_operand<false>(r, none, x[2 * n], x[2 * n + 1]);
-    stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r);
+    const auto r = as_fragment<1>(x[2 * n], x[2 * n + 1]);
+    stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r.part[0]);
   }
 }
 
-template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
-                int columns) {
-  extern __shared__ __align__(1024) unsigned char memory[];
-  constexpr bool kMakeP = makes_P(kSplit, kGate);
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward {
+  static constexpr bool kMakeP = makes_P(kSplit, kGate);
   using L = Layout<KT, kRows, kSplit, kMakeP>;
-  constexpr int kTiles = KT / 8, kSteps = KT / 16, kReads = kRows / 16;
-  let_next_start();
-  const Stretch stretch(p, segments);
-  if (kMap && stretch.segment == 0) return;
-  const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4, own = threadIdx.x / 32 * 16;
-  const int64_t s = stretch.s, h = stretch.h;
-  const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
-  const Span span = span_of(p, s);
-  const int64_t steps = span.length * p.N, head = s * p.H + h, slot0 = first_slot(p, s, kChunk);
-  const int groups = columns / 64, stage_bytes = L::bytes(columns);
-  if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
-    for (int i = threadIdx.x; i < 2 * stage_bytes / 4; i += blockDim.x)
-      reinterpret_cast<uint32_t*>(memory)[i] = 0;
-    wgmma::publish();
-  }
-  const Pipeline pipeline(shared_address(memory) + L::all(columns) - Pipeline::kBytes, groups);
-  wait_for_last();
+  static constexpr int kParts = kSplit ? 2 : 1, kSteps = KT / 16, kReads = kRows / 16;
+  using State = float[KT / 8][4];
+  using Square = float[8][4];
+  const DeltaProductBackward& p;
+  const ChunkWork& w;
+  const StateGradients& dstates;
+  const Sweep<L>& at;
+  const Pipeline& pipeline;
 
-  if (int(threadIdx.x) >= groups * 128) {
-    few_registers<kSplit, kMakeP>();
-    const int rank = threadIdx.x - groups * 128;
-    const uint16_t* const k_rows =
-        static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h);
-    const uint16_t* const q_rows = static_cast<const uint16_t*>(p.q.data) +
-                                   (p.q.data ? row_at(p.q, span.b, span.t0, 0, h) : 0);
-    const uint16_t* const do_rows = static_cast<const uint16_t*>(p.d_o.data) +
-                                    (p.q.data ? row_at(p.d_o, span.b, span.t0, 0, h) + v_tile : 0);
-    for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) {
-      const int n = stretch.end - 1 - chunk;
-      const int64_t first = int64_t(chunk) * kChunk, at = (slot0 + chunk) * p.H + h;
-      const int count = int(min(int64_t(kChunk), steps - first));
-      const uint32_t stage = shared_address(memory) + n % 2 * stage_bytes;
+  // The fetching group.
+  __device__ __forceinline__ void fetch() const {
+    const int rank = at.rank();
+    const uint16_t* const k_rows = at.rows(p.k);
+    const uint16_t* const q_rows = at.rows(p.q, p.q.data);
+    const uint16_t* const do_rows =
+        static_cast<const uint16_t*>(p.d_o.data) +
+        (p.q.data ? row_at(p.d_o, at.span.b, at.span.t0, 0, at.h) + at.v_tile : 0);
+    for (int chunk = at.stretch.end - 1; chunk >= at.stretch.begin; --chunk) {
+      const int n = at.stretch.end - 1 - chunk;
+      const int64_t first = int64_t(chunk) * kChunk;
+      const int count = at.count(first);
+      const uint32_t stage = at.stage(n);
       const Queries queries(p, first, count);
       // What P is made of comes first, where it is made.
       const auto bring_pieces = [&] {
         if (rank == 0)
-          bring_chunk<L, kRows, kSplit>(pipeline, n, stage, L::vectors(columns), w, at,
-                                        !kMakeP && p.q.data);
+          bring_chunk<L, kRows, kSplit>(pipeline.filling(n), stage, L::vectors(at.columns), w,
+                                        at.item(chunk), !kMakeP && p.q.data);
       };
       pipeline.wait_free(n);
       if constexpr (!kMakeP) bring_pieces();
@@ -119,14 +80,9 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                                           p.q.token, queries.rows, int(p.K));
       copy_commit();
       if constexpr (kMakeP) bring_pieces();
-      if (p.q.data) {
-        const uint16_t* const d_o = do_rows + queries.token * p.d_o.token;
-        if (columns == 128)
-          fetch_rows_by<128, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token,
-                                               queries.rows);
-        else
-          fetch_rows_by<64, kRows, kFetchers>(rank, stage + L::d_o, d_o, p.d_o.token, queries.rows);
-      }
+      if (p.q.data)
+        fetch_columns<kRows>(at.columns, rank, stage + L::values,
+                             do_rows + queries.token * p.d_o.token, p.d_o.token, queries.rows);
       copy_commit();
       if (kMakeP && p.q.data) {  // while the gradient of o comes
         copy_wait<1>();
@@ -137,89 +93,67 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       wgmma::publish();
       pipeline.filled(n);
     }
-    return;
   }
-  many_registers<kSplit, kMakeP>();
 
-  const uint32_t out = shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * L::kOut;
-  const uint32_t state_room = out + L::kState0 + threadIdx.x / 32 % 4 * L::kState;
-
-  float G[kTiles][4];
-  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments);
-  const float* const final = static_cast<const float*>(p.d_final_state);
-  read_state(G,
-             stretch.segment < segments.count - 1
-                 ? (kMap ? nullptr : segments.between + (segment + 1) * matrix)
-             : final ? final + head * matrix
-                     : nullptr,
-             p.K, p.V, v0 + g);
-  for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) {
-    const int turn = stretch.end - 1 - chunk;
-    pipeline.wait_filled(turn);
-    const unsigned char* const here = memory + turn % 2 * stage_bytes;
-    const uint32_t stage = shared_address(here);
-    const float* const vectors = reinterpret_cast<const float*>(here + L::vectors(columns));
-    const int64_t first = int64_t(chunk) * kChunk;
-    const int count = int(min(int64_t(kChunk), steps - first));
-
-    // dD = diag(r) K G' + P^T dO, and G += (scale a Q)^T dO.
-    float dD[8][4];
-    uint32_t a[kSteps][4], a_rest[kSteps][4], o[kReads][4], read[kReads][4], read_rest[kReads][4];
-    as_operands<kSplit>(a, a_rest, G);
-    const uint32_t do_at = stage + L::d_o + lane_direct(row_bytes(columns)) + own * 2;
+  // dO^T, and the same times scale diag(a).
+  __device__ __forceinline__ void load_reads(Fragment<1> (&o)[kReads],
+                                             Fragment<kParts> (&read)[kReads], uint32_t stage,
+                                             const float* vectors) const {
+    const Matrix d_o{stage + L::values, row_bytes(at.columns)};
 #pragma unroll
     for (int k = 0; k < kReads; ++k) {
-      ldmatrix_transposed(o[k], do_at + k * 16 * row_bytes(columns));
-      const float* const by = vectors + kRead * kChunk + k * 16 + 2 * c;
-      const float2 x = *reinterpret_cast<const float2*>(by),
-                   y = *reinterpret_cast<const float2*>(by + 8);
-      const float left[4] = {x.x * low_of(o[k][0]), x.y * high_of(o[k][0]), x.x * low_of(o[k][1]),
-                             x.y * high_of(o[k][1])};
-      const float right[4] = {y.x * low_of(o[k][2]), y.y * high_of(o[k][2]), y.x * low_of(o[k][3]),
-                              y.y * high_of(o[k][3])};
-      as_operand<kSplit>(read[k], read_rest[k], left, right);
+      o[k] = d_o.a_columns(at.own, k * 16);
+      const float* const by = vectors + kRead * kChunk + k * 16 + 2 * (threadIdx.x % 4);
+      read[k] = times_columns<kParts>(o[k], *reinterpret_cast<const float2*>(by),
+                                      *reinterpret_cast<const float2*>(by + 8));
     }
-    if constexpr (kGate) {
-      const float decay = vectors[kBefore * kChunk + kChunk - 1];
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int u = 0; u < 4; ++u) G[t][u] *= decay;
-    }
-    const auto send_gradients = [&] {
-      if constexpr (kMap) return;
-      const int64_t item = (slot0 + chunk) * p.H + h;
-      if constexpr (kSplit) {
-        const int64_t to = item * p.V * KT + v0 * 64;
-        send_wait<0>();
-        meet_group();
-        send_state(a, dstates.chunks + to, p.V, state_room);
-        send_commit();
-        send_wait<0>();
-        __syncwarp();
-        send_state(a_rest, w.dstates_rest + to, p.V, state_room);
-      } else {
-        send_wait<1>();
-        __syncwarp();
-        put_state(a, state_room);
-        const GradientRows<KT> rows(p, dstates, span, first, count, h, item, head);
-        if (lane < 16) {
-          constexpr int kEach = 16 * 64 / KT;  // rows with 64 keys
-          const int row = lane / kEach * int(p.V * 64 / KT) + int(v0) * 64 / KT + lane % kEach;
-          send(rows.at(row), state_room + lane * KT * 2, KT * 2);
-        }
-      }
+  }
+  // G' to memory.
+  __device__ __forceinline__ void send_gradients(const Fragment<kParts> (&a)[kSteps],
+                                                 int chunk) const {
+    if constexpr (kMap) return;
+    const uint32_t scratch = at.state_scratch();
+    if constexpr (kSplit) {
+      const int64_t to = at.item(chunk) * p.V * KT + at.v0 * 64;
+      send_wait<0>();
+      meet_group();
+      send_state(a, dstates.chunks + to, p.V, scratch);
       send_commit();
-    };
+      send_wait<0>();
+      __syncwarp();
+      send_state<1>(a, w.dstates_lo + to, p.V, scratch);
+    } else {
+      send_wait<1>();
+      __syncwarp();
+      put_state(a, scratch);
+      const int64_t first = int64_t(chunk) * kChunk;
+      const GradientRows<KT> rows(p, dstates,
+                                  {at.span, first, at.count(first), at.h, at.item(chunk), at.head});
+      const int lane = threadIdx.x % 32;
+      if (lane < 16) {
+        constexpr int kEach = 16 * 64 / KT;  // rows with 64 keys
+        const int row = lane / kEach * int(p.V * 64 / KT) + int(at.v0) * 64 / KT + lane % kEach;
+        send(rows.at(row), scratch + lane * KT * 2, KT * 2);
+      }
+    }
+    send_commit();
+  }
+  // dD = diag(r) K G' + P^T dO, while G' goes to memory, and starts G += (scale diag(a) Q)^T dO.
+  __device__ __forceinline__ void read(Square& dD, State& G, int chunk, uint32_t stage,
+                                       const float* vectors) const {
+    Fragment<kParts> a[kSteps], read[kReads];
+    Fragment<1> o[kReads];
+    as_fragments(a, G);
+    load_reads(o, read, stage, vectors);
+    if constexpr (kGate) scale(G, vectors[kBefore * kChunk + kChunk - 1]);
     // The second sum of dD follows the first in the same registers. Split operands need theirs back
     // before, and a gate scales the first alone.
     constexpr bool kPause = kSplit || kGate;
     wgmma::fence();
     times_rows<true, kTileBytes>(dD, a, stage + L::k);
-    if constexpr (kSplit) times_rows<false, kTileBytes>(dD, a_rest, stage + L::k);
     if constexpr (kPause) {
       wgmma::commit();
-      send_gradients();
+      send_gradients(a, chunk);
       wgmma::wait<0>();
       wgmma::hold(dD);
       if constexpr (kGate) scale_columns(dD, vectors + kAfter * kChunk);
@@ -229,69 +163,122 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       times_rows<false, kTileBytes>(dD, o, stage + L::P);
     else
       times_columns<false>(dD, o, stage + L::P, kTileBytes);
-    if constexpr (kSplit) times_columns<false>(dD, o, stage + L::P_rest, kTileBytes);
+    if constexpr (kSplit) times_columns<false>(dD, o, stage + L::P_lo, kTileBytes);
     wgmma::commit();
     times_columns<false>(G, read, stage + L::q, kRows * 128);
-    if constexpr (kSplit) times_columns<false>(G, read_rest, stage + L::q, kRows * 128);
     wgmma::commit();
-    if constexpr (!kPause) send_gradients();
+    if constexpr (!kPause) send_gradients(a, chunk);
     wgmma::wait<1>();
     wgmma::hold(dD);
-
-    float Y[8][4];
-    uint32_t d[4][4], d_rest[4][4];
-    as_operands<kSplit>(d, d_rest, dD);
+  }
+  // Y = T^T dD.
+  __device__ __forceinline__ void solve(Square& Y, const Square& dD, uint32_t stage) const {
+    Fragment<kParts> d[4];
+    as_fragments(d, dD);
     wgmma::fence();
     times_columns<true>(Y, d, stage + L::T, kTileBytes);
     if constexpr (kSplit) {
-      times_columns<false>(Y, d_rest, stage + L::T, kTileBytes);
-      times_columns<false>(Y, d, stage + L::T_rest, kTileBytes);
-      times_columns<false>(Y, d_rest, stage + L::T_rest, kTileBytes);
-      times_columns<false>(Y, d, stage + L::T_rest + kTileBytes, kTileBytes);
+      times_columns<false>(Y, d, stage + L::T_lo, kTileBytes);
+      times_columns<false, 1>(Y, d, stage + L::T_lo + kTileBytes, kTileBytes);
     }
     wgmma::commit();
     wgmma::wait<0>();
-    wgmma::hold(Y), wgmma::hold(G);
-
-    scale_columns(Y, vectors + kBeta * kChunk);
-    {
-      float erased[8][4];
+    wgmma::hold(Y);
+  }
+  // Starts G -= (diag(beta a) K)^T Y; Y has beta.
+  __device__ __forceinline__ void advance(State& G, const Square& Y, uint32_t stage,
+                                          const float* vectors) const {
+    Square erased;
 #pragma unroll
-      for (int t = 0; t < 8; ++t)
+    for (int t = 0; t < 8; ++t)
 #pragma unroll
-        for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
-      if constexpr (kGate) scale_columns(erased, vectors + kBefore * kChunk);
-      as_operands<kSplit>(d, d_rest, erased);
-    }
+      for (int u = 0; u < 4; ++u) erased[t][u] = -Y[t][u];
+    if constexpr (kGate) scale_columns(erased, vectors + kBefore * kChunk);
+    Fragment<kParts> d[4];
+    as_fragments(d, erased);
     wgmma::fence();
     times_columns<false>(G, d, stage + L::k, kTileBytes);
-    if constexpr (kSplit) times_columns<false>(G, d_rest, stage + L::k, kTileBytes);
     wgmma::commit();
-    if constexpr (!kMap) {
-      kSplit ? send_wait<0>() : send_wait<1>();
-      meet_group();
-      put_columns<false>(Y, out);
-      if constexpr (kSplit) put_columns<true>(Y, out + L::kResult);
-      wgmma::publish();
-      meet_group();
-      send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
-                    first * p.dv.step + v0 - own % 64,
-                p.dv.step, out, count);
-      if constexpr (kSplit)
-        send_rows(
-            w.dv_rest + (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64,
-            p.V, out + L::kResult, count);
-      send_commit();
-    }
+  }
+  // dV = diag(beta) Y through shared memory to memory.
+  __device__ __forceinline__ void send_results(const Square& Y, int64_t first) const {
+    const int count = at.count(first);
+    const uint32_t out = at.out();
+    kSplit ? send_wait<0>() : send_wait<1>();
+    meet_group();
+    put_columns<false>(Y, out);
+    if constexpr (kSplit) put_columns<true>(Y, out + L::kResult);
+    wgmma::publish();
+    meet_group();
+    send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, at.span.b, at.span.t0, 0, at.h) +
+                  first * p.dv.step + at.v0 - at.own % 64,
+              p.dv.step, out, count);
+    if constexpr (kSplit) send_rows(w.dv_lo + at.error(first), p.V, out + L::kResult, count);
+    send_commit();
+  }
+
+  // A chunk. What is started runs while something else is done.
+  __device__ __forceinline__ void walk(State& G, int chunk) const {
+    const int turn = at.stretch.end - 1 - chunk;
+    pipeline.wait_filled(turn);
+    const uint32_t stage = at.stage(turn);
+    const float* const vectors = at.vectors(turn);
+    Square dD, Y;
+    read(dD, G, chunk, stage, vectors);
+    solve(Y, dD, stage);
+    wgmma::hold(G);
+    scale_columns(Y, vectors + kBeta * kChunk);
+    advance(G, Y, stage, vectors);
+    if constexpr (!kMap) send_results(Y, int64_t(chunk) * kChunk);
     wgmma::wait<0>();
     wgmma::hold(G);
     pipeline.free(turn);
   }
+};
+
+// dD = diag(r) K G' + P^T dO,  Y = T^T dD,  dV = diag(beta) Y,
+// G = a_C G' + (scale diag(a) Q)^T dO - (diag(beta a) K)^T Y
+template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
+                int columns) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  using Run = Backward<KT, kRows, kSplit, kGate, kMap>;
+  pdl_trigger();
+  const Stretch stretch(p, segments);
+  if (kMap && stretch.segment == 0) return;
+  const Sweep<typename Run::L> at{stretch, p, memory, columns, int64_t(blockIdx.y) * columns};
+  if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
+    for (int i = threadIdx.x; i < 2 * at.stage_bytes / 4; i += blockDim.x)
+      reinterpret_cast<uint32_t*>(memory)[i] = 0;
+    wgmma::publish();
+  }
+  const Pipeline pipeline(at.pipeline(), at.groups);
+  pdl_wait();
+  const Run run{p, w, dstates, at, pipeline};
+  if (at.fetches()) {
+    give_registers<kSplit, Run::kMakeP>();
+    run.fetch();
+    return;
+  }
+  take_registers<kSplit, Run::kMakeP>();
+
+  typename Run::State G;
+  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments),
+                v = at.v0 + threadIdx.x % 32 / 4;
+  const float* const final = static_cast<const float*>(p.d_final_state);
+  read_state(G,
+             stretch.segment < segments.count - 1
+                 ? (kMap ? nullptr : segments.between + (segment + 1) * matrix)
+             : final ? final + at.head * matrix
+                     : nullptr,
+             p.K, p.V, v);
+  for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) run.walk(G, chunk);
   send_wait<0>();
   if constexpr (kMap)
-    write_state(G, segments.between + segment * matrix, p.K, p.V, v0 + g);
+    write_state(G, segments.between + segment * matrix, p.K, p.V, v);
   else if (p.dstate && stretch.segment == 0)
-    write_state(G, static_cast<float*>(p.dstate) + head * matrix, p.K, p.V, v0 + g);
+    write_state(G, static_cast<float*>(p.dstate) + at.head * matrix, p.K, p.V, v);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
@@ -305,7 +292,7 @@ void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segmen
   const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
   const int threads = columns * 2 + kFetchers;
   if (segments.count > 1 && !kMap) {
-    launch_next(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
+    pdl_launch(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
   } else {  // the first of its row
     kernel<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns);
     check_launch("delta_product");

@@ -13,7 +13,7 @@ namespace lrnn::kernels::cuda {
 bool one_chunk_fits(const DeltaProductInputs& p);
 
 // error, and what rounding to bfloat16 left of it: [B,H,T,N,V], or null.
-void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_rest, void* stream);
-void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_rest, void* stream);
+void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_lo, void* stream);
+void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_lo, void* stream);
 
 }  // namespace lrnn::kernels::cuda

@@ -11,49 +11,28 @@ namespace lrnn::kernels::cuda::prepare {
 constexpr int kThreads = 128, kStride = kChunk + 4;
 using Square = float[kChunk][kStride];
 
-// A float32 operand as three bfloat16 ones. Products of all three are good to float32; of two, to
-// 1e-4 in the inverse when keys are nearly equal, which is enough where it is then rounded.
-struct Left {
-  uint32_t part[3][4];
-};
-struct Right {
-  uint32_t part[3][2];
-};
-__device__ __forceinline__ void split(float x, float y, uint32_t& a, uint32_t& b, uint32_t& c) {
-  a = pack(x, y);
-  x -= low_of(a), y -= high_of(a);
-  b = pack(x, y), c = rest(x, y, b);
-}
-template <int kParts>
-__device__ __forceinline__ void mma_split(float (&c)[4], const Left& a, const Right& b) {
-#pragma unroll
-  for (int sum = kParts - 1; sum >= 0; --sum)  // the small ones first
-#pragma unroll
-    for (int i = 0; i <= sum; ++i) mma(c, a.part[i], b.part[sum - i][0], b.part[sum - i][1]);
-}
-
-// 16x16 of a square as A(m,k) = M[m][k] or M[k][m].
-template <bool kTransposed> __device__ __forceinline__ Left left_of(const float* M) {
+// Operands are float32 in three parts. Products of all three are good to float32; of two, to 1e-4
+// in the inverse when keys are nearly equal, which is enough where it is then rounded. 16x16 of a
+// square as A(m,k) = M[m][k] or M[k][m].
+template <bool kTransposed> __device__ __forceinline__ Fragment<3> left_of(const float* M) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
-  Left a;
+  Fragment<3> a;
 #pragma unroll
   for (int u = 0; u < 4; ++u) {
     const int m = g + u % 2 * 8, k = c + u / 2 * 8;
     if constexpr (kTransposed)
-      split(M[k * kStride + m], M[(k + 1) * kStride + m], a.part[0][u], a.part[1][u], a.part[2][u]);
+      a.set(u, M[k * kStride + m], M[(k + 1) * kStride + m]);
     else
-      split(M[m * kStride + k], M[m * kStride + k + 1], a.part[0][u], a.part[1][u], a.part[2][u]);
+      a.set(u, M[m * kStride + k], M[m * kStride + k + 1]);
   }
   return a;
 }
 // 16x8 of a square as B(k,n) = M[n][k].
-__device__ __forceinline__ Right right_of(const float* M) {
+__device__ __forceinline__ Fragment<3, 2> right_of(const float* M) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
-  Right b;
+  Fragment<3, 2> b;
 #pragma unroll
-  for (int u = 0; u < 2; ++u)
-    split(M[g * kStride + c + u * 8], M[g * kStride + c + u * 8 + 1], b.part[0][u], b.part[1][u],
-          b.part[2][u]);
+  for (int u = 0; u < 2; ++u) b.set(u, M[g * kStride + c + u * 8], M[g * kStride + c + u * 8 + 1]);
   return b;
 }
 
@@ -65,19 +44,20 @@ __device__ __forceinline__ void merge(Square& T, const Square& L, int o, int row
   float M[n / 8][4] = {}, out[2][4] = {};
 #pragma unroll
   for (int k = 0; k < n; k += 16) {
-    const Left a = left_of<true>(&T[o + k][o + column0]);
+    const auto a = left_of<true>(&T[o + k][o + column0]);
 #pragma unroll
-    for (int t = 0; t < n / 8; ++t) mma_split<kParts>(M[t], a, right_of(&L[o + n + t * 8][o + k]));
+    for (int t = 0; t < n / 8; ++t)
+      multiply_small_first<kParts>(M[t], a, right_of(&L[o + n + t * 8][o + k]));
   }
 #pragma unroll
   for (int k = 0; k < n; k += 16) {
-    const Left a = left_of<false>(&T[o + n + row0][o + n + k]);
+    const auto a = left_of<false>(&T[o + n + row0][o + n + k]);
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      Right b;
-      split(M[k / 8][2 * t], M[k / 8][2 * t + 1], b.part[0][0], b.part[1][0], b.part[2][0]);
-      split(M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1], b.part[0][1], b.part[1][1], b.part[2][1]);
-      mma_split<kParts>(out[t], a, b);
+      Fragment<3, 2> b;
+      b.set(0, M[k / 8][2 * t], M[k / 8][2 * t + 1]);
+      b.set(1, M[k / 8 + 1][2 * t], M[k / 8 + 1][2 * t + 1]);
+      multiply_small_first<kParts>(out[t], a, b);
     }
   }
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4 * 2;
@@ -111,22 +91,18 @@ template <int kParts> __device__ __forceinline__ void invert(Square& T, const Sq
 
 // The chunk a block has.
 struct Chunk {
-  int64_t slot, h, index;
-  Slot at;
-  Span span;
-  Queries queries;
-  __device__ explicit Chunk(const DeltaProductInputs& p)
-      : slot(blockIdx.x / unsigned(p.H)),
-        h(blockIdx.x % unsigned(p.H)),
-        index(blockIdx.x),
-        at(slot_of(p, slot, kChunk)),
-        span(span_of(p, at.s)),
-        queries(p, at.first, at.count) {}
-  __device__ const uint16_t* keys(const DeltaProductInputs& p) const {
+  const DeltaProductInputs& p;
+  const int64_t slot = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H),
+                index = blockIdx.x;
+  const Slot at = slot_of(p, slot, kChunk);
+  const Span span = span_of(p, at.s);
+  const Queries queries{p, at.first, at.count};
+
+  __device__ const uint16_t* keys() const {
     return static_cast<const uint16_t*>(p.k.data) + row_at(p.k, span.b, span.t0, 0, h) +
            at.first * p.k.step;
   }
-  __device__ const uint16_t* reads(const DeltaProductInputs& p) const {
+  __device__ const uint16_t* reads() const {
     return static_cast<const uint16_t*>(p.q.data) +
            row_at(p.q, span.b, span.t0 + queries.token, 0, h);
   }
@@ -176,7 +152,7 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
                                         const Decays& decays) {
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4;
   uint16_t* const P = w.P + z.index * w.rows * kChunk;
-  uint16_t* const P_rest = w.P_rest + (w.split ? z.index * w.rows * kChunk : 0);
+  uint16_t* const P_lo = w.P_lo + (w.split ? z.index * w.rows * kChunk : 0);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int r = row0 + g + 8 * half, last = r < z.queries.rows ? int(z.queries.at(r)) : -1;
@@ -202,7 +178,7 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
       const uint32_t packed = pack(x, y);
       const int to = place_in<kSwizzled>(r, t) * 8 + 2 * c;
       *reinterpret_cast<uint32_t*>(P + to) = packed;
-      if (w.split) *reinterpret_cast<uint32_t*>(P_rest + to) = rest(x, y, packed);
+      if (w.split) *reinterpret_cast<uint32_t*>(P_lo + to) = pack_lo(x, y, packed);
     }
   }
 }
@@ -241,33 +217,38 @@ __device__ __forceinline__ void fill_L(const DeltaProductInputs& p, const float*
 template <bool kSwizzled>
 __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, const Square& T) {
   uint16_t* const to = w.T + z.index * kChunk * kChunk;
-  uint16_t* const to_rest = w.T_rest + (w.split ? z.index * 2 * kChunk * kChunk : 0);
+  uint16_t* const to_lo = w.T_lo + (w.split ? z.index * 2 * kChunk * kChunk : 0);
 #pragma unroll
   for (int piece = threadIdx.x; piece < kChunk * kChunk / 8; piece += kThreads) {
     const int i = piece / 8, j = piece % 8 * 8;
     float x[8];
 #pragma unroll
     for (int u = 0; u < 8; ++u) x[u] = j + u <= i ? T[i][j + u] : 0.f;
-    uint32_t part[3][4];
+    Fragment<3> f;
 #pragma unroll
-    for (int u = 0; u < 4; ++u) split(x[2 * u], x[2 * u + 1], part[0][u], part[1][u], part[2][u]);
+    for (int u = 0; u < 4; ++u) f.set(u, x[2 * u], x[2 * u + 1]);
     const auto put = [&](uint16_t* matrix, const uint32_t(&from)[4]) {
       reinterpret_cast<uint4*>(matrix)[place_in<kSwizzled>(i, piece % 8)] =
           make_uint4(from[0], from[1], from[2], from[3]);
     };
-    put(to, part[0]);
+    put(to, f.part[0]);
     if (!w.split) continue;
-    put(to_rest, part[1]);
-    put(to_rest + kChunk * kChunk, part[2]);
+    put(to_lo, f.part[1]);
+    put(to_lo + kChunk * kChunk, f.part[2]);
   }
 }
 
-// The rest of a block's work, once the products are done with keys and queries.
+// What is left of a block's work, once the products are done with keys and queries.
+struct Shared {
+  float (&vectors)[kVectorCount][kChunk];
+  Decays& decays;
+  Square &T, &L;
+};
 template <bool kSwizzled>
 __device__ __forceinline__ void finish(const DeltaProductInputs& p, const ChunkWork& w,
-                                       const Chunk& z, const float (&vectors)[kVectorCount][kChunk],
-                                       const float (&acc)[8][4], int row0, const Decays& decays,
-                                       Square& T, Square& L) {
+                                       const Chunk& z, const Shared& shared,
+                                       const float (&acc)[8][4], int row0) {
+  auto& [vectors, decays, T, L] = shared;
   fill_L(p, vectors[kBeta], acc, row0, decays, L);
   __syncthreads();
   w.split ? invert<3>(T, L) : invert<2>(T, L);

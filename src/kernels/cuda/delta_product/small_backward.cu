@@ -122,15 +122,15 @@ __global__ void __launch_bounds__(32, kGate ? 1 : 16)
 
 }  // namespace
 
-void small_backward(const DeltaProductBackward& p, float* room, void* stream) {
+void small_backward(const DeltaProductBackward& p, float* workspace, void* stream) {
   if (p.S * p.H == 0) return;
   const auto wide = [&](float* data, int64_t width) {  // [B,H,T,N,width]
     const int64_t token = p.N * width;
     return Rows{data, p.H * p.T * token, token, width, p.T * token};
   };
   const bool kept = p.type == Type::kFloat32;
-  const Rows dv = kept ? p.dv : wide(room, p.V);
-  const Rows src = kept ? p.dk : wide(room + p.B * p.H * p.T * p.N * p.V, p.K);
+  const Rows dv = kept ? p.dv : wide(workspace, p.V);
+  const Rows src = kept ? p.dk : wide(workspace + p.B * p.H * p.T * p.N * p.V, p.K);
   const auto launch = [&]<class Io, bool kGate>() {
     auto* kernel = p.N == 1 ? small_gradients<Io, kGate, true> : small_gradients<Io, kGate, false>;
     kernel<<<unsigned(p.S * p.H), 32, 0, static_cast<cudaStream_t>(stream)>>>(p, dv, src);

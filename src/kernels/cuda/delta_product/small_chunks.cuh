@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/delta_product/chunk.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 #include "kernels/cuda/tile/unit_lower.cuh"
 
 // The chunk form for heads of up to 32 x 32, where there are many: a warp is a head, a chunk 16
@@ -9,8 +10,8 @@
 namespace lrnn::kernels::cuda::small_chunks {
 
 constexpr int kSteps = 16, kSide = 32, kStride = 40, kRow = kStride * 2;  // kRow: bytes
-using Tile = uint16_t[kSteps][kStride];                                   // rows of inputs
-using Matrix = uint16_t[kSide][kStride];                                  // a state, rows of values
+using StepRows = uint16_t[kSteps][kStride];                               // of inputs
+using StateRows = uint16_t[kSide][kStride];                               // a state, rows of values
 using Square = float[kSteps][kSteps + 4];
 
 struct Vectors {
@@ -21,72 +22,39 @@ struct Vectors {
   }
 };
 
-// An operand and what rounding left of it.
-struct Left {
-  uint32_t hi[4], lo[4];
-  __device__ __forceinline__ void from(const float (&left)[4], const float (&right)[4]) {
-    as_operand<true>(hi, lo, left, right);
-  }
-};
-struct Right {
-  uint32_t hi[2], lo[2];
-  __device__ __forceinline__ void from(float2 x, float2 y) {
-    hi[0] = pack(x.x, x.y), hi[1] = pack(y.x, y.y);
-    lo[0] = rest(x.x, x.y, hi[0]), lo[1] = rest(y.x, y.y, hi[1]);
-  }
-};
-__device__ __forceinline__ void multiply(float (&c)[4], const Left& a, uint32_t b0, uint32_t b1) {
-  mma(c, a.lo, b0, b1);
-  mma(c, a.hi, b0, b1);
-}
-__device__ __forceinline__ void multiply(float (&c)[4], const Left& a, const Right& b) {
-  mma(c, a.lo, b.lo[0], b.lo[1]);
-  mma(c, a.hi, b.lo[0], b.lo[1]);
-  mma(c, a.lo, b.hi[0], b.hi[1]);
-  mma(c, a.hi, b.hi[0], b.hi[1]);
+__device__ __forceinline__ Matrix matrix(const uint16_t (*rows)[kStride]) {
+  return {shared_address(rows), kRow};
 }
 
-// A 16x16 operand from rows in shared memory: left A(m,k) = M[m][k] or, across, M[k][m]; right
-// B(k,n) = M[n][k] or, across, M[k][n], two tiles of n.
-__device__ __forceinline__ uint32_t place(const uint16_t (*rows)[kStride], int row, int column) {
-  return shared_address(&rows[row][column]);
-}
-__device__ __forceinline__ void left_rows(uint32_t (&a)[4], const uint16_t (*M)[kStride], int k) {
-  ldmatrix(a, place(M, 0, k) + lane_transposed(kRow));
-}
-__device__ __forceinline__ void left_across(uint32_t (&a)[4], const uint16_t (*M)[kStride], int m) {
-  ldmatrix_transposed(a, place(M, 0, m) + lane_direct(kRow));
-}
-__device__ __forceinline__ void right_rows(uint32_t (&b)[4], const uint16_t (*M)[kStride], int k) {
-  ldmatrix(b, place(M, 0, k) + lane_direct(kRow));
-}
-__device__ __forceinline__ void right_across(uint32_t (&b)[4], const uint16_t (*M)[kStride], int k,
-                                             int n) {
-  ldmatrix_transposed(b, place(M, k, n) + lane_transposed(kRow));
-}
-
-// Each 8x8 of an operand to its transpose.
-__device__ __forceinline__ uint32_t transposed(uint32_t x) {
-  uint32_t y;
-  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(y) : "r"(x));
-  return y;
-}
-__device__ __forceinline__ Left transposed(const Left& a) {
-  Left t;
+// The transpose of an operand A.
+__device__ __forceinline__ Fragment<2> transposed(const Fragment<2>& a) {
+  Fragment<2> t;
 #pragma unroll
   for (int u = 0; u < 4; ++u)
-    t.hi[u] = transposed(a.hi[u % 2 * 2 + u / 2]), t.lo[u] = transposed(a.lo[u % 2 * 2 + u / 2]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) t.part[i][u] = cuda::transposed(a.part[i][u % 2 * 2 + u / 2]);
   return t;
 }
 
-// An operand [16 value channels from v, 16 micro-steps] as rows of micro-steps.
-__device__ __forceinline__ void put_across(const uint32_t (&a)[4], Tile& to, int v) {
-  const int g = threadIdx.x / 4, c = threadIdx.x % 4;
-#pragma unroll
-  for (int u = 0; u < 4; ++u)
-    *reinterpret_cast<uint32_t*>(&to[u / 2 * 8 + g][v + u % 2 * 8 + 2 * c]) = transposed(a[u]);
+// A tile of B(k,n) from k = 2c, 2c+1 and 2c+8, 2c+9 of column n = g.
+__device__ __forceinline__ Fragment<2, 2> right_of(float2 x, float2 y) {
+  Fragment<2, 2> b;
+  b.set(0, x.x, x.y), b.set(1, y.x, y.y);
+  return b;
 }
-// An operand [16 rows, 16 columns from k] as it is.
+// Rows 8t.. of results as that, transposed.
+__device__ __forceinline__ Fragment<2, 2> right_of(const Tile& x, int t) {
+  return right_of(make_float2(x[0][2 * t], x[0][2 * t + 1]),
+                  make_float2(x[1][2 * t], x[1][2 * t + 1]));
+}
+
+// One part of an operand [16 value channels from v, 16 micro-steps] as rows of micro-steps.
+__device__ __forceinline__ void put_across(const uint32_t (&a)[4], StepRows& to, int v) {
+  each_across(a, [&](int i, int channel, uint32_t word) {
+    *reinterpret_cast<uint32_t*>(&to[i][v + channel]) = word;
+  });
+}
+// One part of an operand [16 rows, 16 columns from k] as it is.
 __device__ __forceinline__ void put(const uint32_t (&a)[4], uint16_t (*to)[kStride], int k) {
   const int g = threadIdx.x / 4, c = threadIdx.x % 4;
 #pragma unroll
@@ -146,15 +114,12 @@ __device__ __forceinline__ void scale(State& S, float by) {
 #pragma unroll
       for (int u = 0; u < 4; ++u) S[m][t][u] *= by;
 }
-__device__ __forceinline__ void operands(Left (&a)[2][2], const State& S) {
+__device__ __forceinline__ void operands(Fragment<2> (&a)[2][2], const State& S) {
 #pragma unroll
-  for (int m = 0; m < 2; ++m)
-#pragma unroll
-    for (int k = 0; k < 2; ++k) a[m][k].from(S[m][2 * k], S[m][2 * k + 1]);
+  for (int m = 0; m < 2; ++m) as_fragments(a[m], S[m]);
 }
 // Columns of accumulators times those of a vector.
-__device__ __forceinline__ void scale_columns(float (&x)[2][4], const Vectors& vectors,
-                                              Vector which) {
+__device__ __forceinline__ void scale_columns(Tile& x, const Vectors& vectors, Vector which) {
 #pragma unroll
   for (int t = 0; t < 2; ++t) {
     const float2 by = vectors.pair(which, t);
@@ -162,55 +127,45 @@ __device__ __forceinline__ void scale_columns(float (&x)[2][4], const Vectors& v
   }
 }
 // S += A M, for rows M of keys or queries.
-__device__ __forceinline__ void add_rows(State& S, const Left (&a)[2], const Tile& M) {
+__device__ __forceinline__ void add_rows(State& S, const Fragment<2> (&a)[2], const StepRows& M) {
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
-    uint32_t b[4];
-    right_across(b, M, 0, n * 16);
+    const auto b = matrix(M).b_columns(0, n * 16);
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
-      multiply(S[m][2 * n], a[m], b[0], b[1]);
-      multiply(S[m][2 * n + 1], a[m], b[2], b[3]);
+      multiply_small_first(S[m][2 * n], a[m], b.tile(0));
+      multiply_small_first(S[m][2 * n + 1], a[m], b.tile(1));
     }
   }
 }
 // acc [value channels, rows of M] += A M^T for a state A; `all`: M has more than eight rows.
-__device__ __forceinline__ void times_keys(float (&acc)[2][2][4], const Left (&a)[2][2],
-                                           const Tile& M, bool all = true) {
+__device__ __forceinline__ void times_keys(Tile (&acc)[2], const Fragment<2> (&a)[2][2],
+                                           const StepRows& M, bool all = true) {
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
-    uint32_t b[4];
-    right_rows(b, M, k * 16);
+    const auto b = matrix(M).b_rows(k * 16, 0);
 #pragma unroll
     for (int m = 0; m < 2; ++m) {
-      multiply(acc[m][0], a[m][k], b[0], b[1]);
-      if (all) multiply(acc[m][1], a[m][k], b[2], b[3]);
+      multiply_small_first(acc[m][0], a[m][k], b.tile(0));
+      if (all) multiply_small_first(acc[m][1], a[m][k], b.tile(1));
     }
   }
 }
 // Rows of A times rows of B.
-__device__ __forceinline__ void rows_by_rows(float (&acc)[2][4], const Tile& A, const Tile& B) {
+__device__ __forceinline__ void rows_by_rows(Tile& acc, const StepRows& A, const StepRows& B) {
 #pragma unroll
-  for (int k = 0; k < 2; ++k) {
-    uint32_t a[4], b[4];
-    left_rows(a, A, k * 16);
-    right_rows(b, B, k * 16);
-    mma(acc[0], a, b[0], b[1]);
-    mma(acc[1], a, b[2], b[3]);
-  }
+  for (int k = 0; k < 2; ++k)
+    multiply(acc[0], acc[1], matrix(A).a_rows(0, k * 16), matrix(B).b_rows(k * 16, 0));
 }
 
 // A head of a sequence, and its chunks.
 struct Head {
-  Span span;
-  int64_t h, head, steps, slot0, error;  // error: where its rows begin in [B,H,T,N]
-  __device__ Head(const DeltaProductInputs& p)
-      : span(span_of(p, blockIdx.x / unsigned(p.H))),
-        h(blockIdx.x % unsigned(p.H)),
-        head(blockIdx.x),
-        steps(span.length * p.N),
-        slot0(first_slot(p, blockIdx.x / unsigned(p.H), kSteps)),
-        error(((span.b * p.H + h) * p.T + span.t0) * p.N) {}
+  const DeltaProductInputs& p;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H), head = blockIdx.x;
+  const Span span = span_of(p, s);
+  const int64_t steps = span.length * p.N, slot0 = first_slot(p, s, kSteps);
+  const int64_t error = ((span.b * p.H + h) * p.T + span.t0) * p.N;  // its first row in [B,H,T,N]
+
   __device__ __forceinline__ uint16_t* rows(const Rows& x) const {
     return static_cast<uint16_t*>(const_cast<void*>(static_cast<const void*>(x.data))) +
            (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);
@@ -263,10 +218,10 @@ __device__ __forceinline__ void fill_vectors(Vectors& vectors, Square& decay,
 
 // T = (I + L)^-1.
 template <bool kGate>
-__device__ __forceinline__ void invert(Square& T, const Tile& keys, const Vectors& vectors,
+__device__ __forceinline__ void invert(Square& T, const StepRows& keys, const Vectors& vectors,
                                        const Square& decay) {
   const int lane = threadIdx.x, g = lane / 4, c = lane % 4;
-  float L[2][4] = {};
+  Tile L = {};
   rows_by_rows(L, keys, keys);
 #pragma unroll
   for (int t = 0; t < 2; ++t)

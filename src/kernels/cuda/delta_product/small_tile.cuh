@@ -1,5 +1,6 @@
 #pragma once
 #include "kernels/cuda/tile/common.cuh"
+#include "kernels/cuda/tile/copy.cuh"
 #include "kernels/cuda/tile/mma.cuh"
 
 // A state of up to 32 x 32 in the registers of a warp: lane (i, j) = (lane / 8, lane % 8) holds

@@ -39,9 +39,10 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
     const int64_t first = chunk * kDiagonalStage;
     const int count = int(min(int64_t(kDiagonalStage), span.length - first));
     __syncthreads();
-    keys.fill(p, span, at.h, first, count, size);
-    stage_rows(values, p.type, p.v, span, at.h, first, count, at.v0, p.V, plan.columns, R(0));
-    stage_rows(d_out, p.type, p.d_o, span, at.h, first, count, at.v0, p.V, plan.columns, R(0));
+    const DiagonalTokens of{span, at.h, first, count};
+    keys.fill(p, of, size);
+    of.stage(values, p.type, p.v, at.v0, p.V, plan.columns);
+    of.stage(d_out, p.type, p.d_o, at.v0, p.V, plan.columns);
     __syncthreads();
     R S[kRows][kColumns] = {}, before[kDiagonalStage][kRows][kColumns];
     const R* const from = static_cast<const R*>(p.states) +

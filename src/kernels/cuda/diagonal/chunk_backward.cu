@@ -39,6 +39,86 @@ __device__ __forceinline__ void put_results(To* to, int g, int c, int column,
     for (int i = 0; i < 4; ++i) to[g + i / 2 * 8][column + 8 * j + 2 * c + i % 2] = x[j][i];
 }
 
+// What a thread has of its key in a chunk: with the decays from its beginning and to its end.
+struct KeyRun {
+  GlaKey key;
+  float begin[kGlaTokens], end[kGlaTokens];
+  __device__ __forceinline__ KeyRun(const GlaKeyRaw& raw, float scale) : key(raw, scale) {
+    key.products(begin, end);
+  }
+};
+
+// dq, dk and the decay's gradient of a key, from dA and what comes from the states.
+template <int kKeys>
+__device__ __forceinline__ void store_key_gradients(const DiagonalBackward& p,
+                                                    const GlaPlace<kKeys>& at, const KeyRun& run,
+                                                    const Shared<kKeys>& shared, int64_t first,
+                                                    float* sums) {
+  const GlaKey& key = run.key;
+  float decayed[kGlaTokens], dk[kGlaTokens] = {}, passing[kGlaTokens];
+  const int64_t rows = p.B * p.T * p.H;
+  const auto store = [&](int kind, int t, float x) {
+    if (at.key >= p.K || first + t >= at.span.length) return;
+    const int64_t row = (at.span.b * p.T + at.span.t0 + first + t) * p.H + at.h;
+    sums[((int64_t(at.group) * 3 + kind) * rows + row) * p.K + at.key] = x;
+  };
+#pragma unroll
+  for (int t = 0; t < kGlaTokens; ++t) {
+    float dA[kGlaTokens], dq = 0;
+#pragma unroll
+    for (int s = 0; s <= t; s += 4) {
+      const float4 x = *reinterpret_cast<const float4*>(&shared.dA[t][s]);
+      dA[s] = x.x, dA[s + 1] = x.y, dA[s + 2] = x.z, dA[s + 3] = x.w;
+    }
+#pragma unroll
+    for (int s = 0; s < t; ++s) decayed[s] *= key.decay[t];
+    decayed[t] = 1;
+#pragma unroll
+    for (int s = 0; s <= t; ++s) {
+      const float x = dA[s] * decayed[s];
+      dq = fmaf(x, key.k[s], dq), dk[s] = fmaf(x, key.q[t], dk[s]);
+    }
+    const float from_state = run.begin[t] * shared.dq[t][at.key];
+    passing[t] = key.q[t] * (dq + from_state);
+    store(0, t, (dq + from_state) * float(p.scale));
+  }
+  // From each token on: what is read, less what is written; before it: what reaches the end.
+  float later = shared.through[at.key], reaching = 0;
+#pragma unroll
+  for (int t = 0; t < kGlaTokens; ++t) {
+    const float to_state = run.end[t] * shared.dk[t][at.key];
+    passing[t] -= key.k[t] * dk[t];
+    store(1, t, dk[t] + to_state);
+    reaching += key.k[t] * to_state, dk[t] = key.k[t] * to_state;
+  }
+#pragma unroll
+  for (int t = kGlaTokens - 1; t >= 0; --t) {
+    later += passing[t], reaching -= dk[t];
+    store(2, t, later + reaching);
+  }
+}
+
+// The state before a chunk and A, as forward kept them.
+template <int kKeys>
+__device__ __forceinline__ void load_kept(const DiagonalBackward& p, const GlaKept& kept,
+                                          const GlaPlace<kKeys>& at, int64_t chunk,
+                                          const typename GlaShape<kKeys>::State& S,
+                                          const typename GlaShape<kKeys>::Pairs& A) {
+  const float4* const from = reinterpret_cast<const float4*>(at.state(kept.states, p, chunk));
+  for (int i = threadIdx.x; i < kKeys * kGlaColumns / 8; i += kGlaThreads) {
+    const float4 x = from[2 * i], y = from[2 * i + 1];
+    const float eight[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+    S.put_eight(i / (kGlaColumns / 8), i % (kGlaColumns / 8) * 8, eight);
+  }
+  const int t = threadIdx.x / 8, s = threadIdx.x % 8 * 2;
+  float2 pair = make_float2(0, 0);
+  if (chunk * kGlaTokens + t < at.span.length) {
+    const int64_t token = (at.span.b * p.T + at.span.t0 + chunk * kGlaTokens + t) * p.H + at.h;
+    pair = *reinterpret_cast<const float2*>(kept.A + token * kGlaTokens + s);
+  }
+  A.put(t, s, pair.x, pair.y);
+}
+
 template <int kKeys>
 __global__ void __launch_bounds__(kGlaThreads, 1)
     backward(const DiagonalBackward p, const GlaKept kept, float* sums, const bool wide_v,
@@ -69,30 +149,14 @@ __global__ void __launch_bounds__(kGlaThreads, 1)
   if (chunks > 0) fetch((chunks - 1) * kGlaTokens);
   for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
     const int64_t first = chunk * kGlaTokens;
-    const GlaKey key(key_raw, float(p.scale));
-    float begin[kGlaTokens], end[kGlaTokens];
-    key.products(begin, end);
+    const KeyRun run(key_raw, float(p.scale));
     if (has_key) {
-      put_tokens(q, at.key, key.q, begin), put_tokens(k, at.key, key.k, end);
-      shared.decay[at.key] = begin[kGlaTokens - 1];
+      put_tokens(q, at.key, run.key.q, run.begin), put_tokens(k, at.key, run.key.k, run.end);
+      shared.decay[at.key] = run.begin[kGlaTokens - 1];
     }
     value_raw.put(v), slope_raw.put(D);
     put_tiles<kKeys>(G, at, grad, nullptr);
-    {
-      const float4* const from = reinterpret_cast<const float4*>(at.state(kept.states, p, chunk));
-      for (int i = threadIdx.x; i < kKeys * kGlaColumns / 8; i += kGlaThreads) {
-        const float4 x = from[2 * i], y = from[2 * i + 1];
-        const float eight[8] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
-        S.put_eight(i / (kGlaColumns / 8), i % (kGlaColumns / 8) * 8, eight);
-      }
-      const int t = threadIdx.x / 8, s = threadIdx.x % 8 * 2;
-      float2 pair = make_float2(0, 0);
-      if (first + t < at.span.length) {
-        const int64_t token = (at.span.b * p.T + at.span.t0 + first + t) * p.H + at.h;
-        pair = *reinterpret_cast<const float2*>(kept.A + token * kGlaTokens + s);
-      }
-      A.put(t, s, pair.x, pair.y);
-    }
+    load_kept<kKeys>(p, kept, at, chunk, S, A);
     if (chunk > 0) fetch(first - kGlaTokens);
     __syncthreads();
     if (at.warp == 0) {
@@ -143,49 +207,7 @@ __global__ void __launch_bounds__(kGlaThreads, 1)
         multiply(grad[i][j], grad[i][j + 1], a, D.b_columns(0, 8 * j));
     }
     __syncthreads();
-    if (has_key) {
-      float decayed[kGlaTokens], dk[kGlaTokens] = {}, passing[kGlaTokens];
-      const int64_t rows = p.B * p.T * p.H;
-      const auto store = [&](int kind, int t, float x) {
-        if (at.key >= p.K || first + t >= at.span.length) return;
-        const int64_t row = (at.span.b * p.T + at.span.t0 + first + t) * p.H + at.h;
-        sums[((int64_t(at.group) * 3 + kind) * rows + row) * p.K + at.key] = x;
-      };
-#pragma unroll
-      for (int t = 0; t < kGlaTokens; ++t) {
-        float dA[kGlaTokens], dq = 0;
-#pragma unroll
-        for (int s = 0; s <= t; s += 4) {
-          const float4 x = *reinterpret_cast<const float4*>(&shared.dA[t][s]);
-          dA[s] = x.x, dA[s + 1] = x.y, dA[s + 2] = x.z, dA[s + 3] = x.w;
-        }
-#pragma unroll
-        for (int s = 0; s < t; ++s) decayed[s] *= key.decay[t];
-        decayed[t] = 1;
-#pragma unroll
-        for (int s = 0; s <= t; ++s) {
-          const float x = dA[s] * decayed[s];
-          dq = fmaf(x, key.k[s], dq), dk[s] = fmaf(x, key.q[t], dk[s]);
-        }
-        const float from_state = begin[t] * shared.dq[t][at.key];
-        passing[t] = key.q[t] * (dq + from_state);
-        store(0, t, (dq + from_state) * float(p.scale));
-      }
-      // From each token on: what is read, less what is written; before it: what reaches the end.
-      float later = shared.through[at.key], reaching = 0;
-#pragma unroll
-      for (int t = 0; t < kGlaTokens; ++t) {
-        const float to_state = end[t] * shared.dk[t][at.key];
-        passing[t] -= key.k[t] * dk[t];
-        store(1, t, dk[t] + to_state);
-        reaching += key.k[t] * to_state, dk[t] = key.k[t] * to_state;
-      }
-#pragma unroll
-      for (int t = kGlaTokens - 1; t >= 0; --t) {
-        later += passing[t], reaching -= dk[t];
-        store(2, t, later + reaching);
-      }
-    }
+    if (has_key) store_key_gradients(p, at, run, shared, first, sums);
     __syncthreads();
   }
   if (!p.dstate) return;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/diagonal/chunk.cuh"
 #include "kernels/cuda/tile/pack.cuh"
 
+// Gated linear attention in chunks of 16 tokens on tensor cores, forwards (chunk.cuh).
 namespace lrnn::kernels::cuda {
 namespace {
 

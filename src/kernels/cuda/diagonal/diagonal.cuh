@@ -68,19 +68,25 @@ template <class R> __device__ __forceinline__ R sum_keys(R x, int lanes) {
   return x;
 }
 
-// A stage's rows in shared memory, [tokens][size] each; a token that is not there does nothing.
-template <class R>
-__device__ __forceinline__ void stage_rows(R* to, Type type, const Rows& x, const Span& span,
-                                           int64_t h, int64_t first, int count, int64_t begin,
-                                           int64_t valid, int size, R missing) {
-  for (int i = threadIdx.x; i < kDiagonalStage * size; i += blockDim.x) {
-    const int t = i / size, at = i % size;
-    to[i] =
-        x.data && t < count && begin + at < valid
-            ? load_as<R>(type, x.data, row_at(x, span.b, span.t0 + first + t, 0, h) + begin + at)
-            : missing;
+// Tokens first .. first+count-1 of a sequence and a head: what is in shared memory at a time.
+struct DiagonalTokens {
+  Span span;
+  int64_t h, first;
+  int count;
+
+  // Their rows, [tokens][size], from column `begin` on; zeros for what is not there.
+  template <class R>
+  __device__ __forceinline__ void stage(R* to, Type type, const Rows& x, int64_t begin,
+                                        int64_t valid, int size) const {
+    for (int i = threadIdx.x; i < kDiagonalStage * size; i += blockDim.x) {
+      const int t = i / size, at = i % size;
+      to[i] =
+          x.data && t < count && begin + at < valid
+              ? load_as<R>(type, x.data, row_at(x, span.b, span.t0 + first + t, 0, h) + begin + at)
+              : R(0);
+    }
   }
-}
+};
 
 // Decays, in place of their logarithms: exp, or 2 exp - 1.
 template <class R> __device__ __forceinline__ R decay_of(R log_decay, bool negative) {
@@ -99,11 +105,12 @@ template <class R> struct DiagonalKeys {
   static constexpr int kCount = 5;
 
   // `size` is K padded; padded keys hold zeros for ever.
-  __device__ __forceinline__ void fill(const DiagonalInputs& p, const Span& span, int64_t h,
-                                       int64_t first, int count, int size) const {
+  __device__ __forceinline__ void fill(const DiagonalInputs& p, const DiagonalTokens& of,
+                                       int size) const {
+    const auto& [span, h, first, count] = of;
     const Type wide = sizeof(R) == 8 ? Type::kFloat64 : Type::kFloat32;
-    stage_rows(q, p.type, p.q, span, h, first, count, 0, p.K, size, R(0));
-    stage_rows(k, p.type, p.k, span, h, first, count, 0, p.K, size, R(0));
+    of.stage(q, p.type, p.q, 0, p.K, size);
+    of.stage(k, p.type, p.k, 0, p.K, size);
     for (int i = threadIdx.x; i < kDiagonalStage * size; i += blockDim.x) {
       const int t = i / size, at = i % size;
       const bool there = t < count && at < p.K;

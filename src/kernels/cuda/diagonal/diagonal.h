@@ -15,7 +15,7 @@ int64_t diagonal_kept(const DiagonalInputs& p);
 int64_t diagonal_groups(const DiagonalInputs& p);
 
 void diagonal_forward(const DiagonalForward& p, void* stream);
-// `sums`: wide [groups, 3, B, T, H, K], or 5 with the rank-one term; room to work in.
+// `sums`: wide [groups, 3, B, T, H, K], or 5 with the rank-one term; workspace.
 void diagonal_backward(const DiagonalBackward& p, void* sums, void* stream);
 
 // Chunks of 16 tokens on tensor cores: gated linear attention in bfloat16, with up to 128 keys and

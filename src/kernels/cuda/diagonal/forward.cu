@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/diagonal/diagonal.cuh"
 
+// The recurrence of kernels/diagonal.h token after token, the state in registers; keys and values
+// come through shared memory a few tokens at a time.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -24,8 +26,9 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
   for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
     const int count = int(min(int64_t(kDiagonalStage), span.length - first));
     __syncthreads();
-    keys.fill(p, span, at.h, first, count, size);
-    stage_rows(values, p.type, p.v, span, at.h, first, count, at.v0, p.V, plan.columns, R(0));
+    const DiagonalTokens of{span, at.h, first, count};
+    keys.fill(p, of, size);
+    of.stage(values, p.type, p.v, at.v0, p.V, plan.columns);
     __syncthreads();
     if (p.states) {
       R* const to = static_cast<R*>(p.states) + (slot * p.H + at.h) * state_size;

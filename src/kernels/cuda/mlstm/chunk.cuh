@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/mlstm/mlstm.h"
+#include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/tile/operand.cuh"
 #include "kernels/cuda/tile/pack.cuh"
 #include "kernels/cuda/tile/sequences.cuh"
@@ -123,12 +123,19 @@ __device__ __forceinline__ float mlstm_weight(const MlstmChunk& chunk, double P,
   return exp2_of(float(P - chunk.from[s])) * scale;
 }
 
-// 64 rows of a tensor from token `first` on, zeros beyond the end and beyond `size` columns.
-template <Type kType, class To>
-__device__ __forceinline__ void load_rows(const To& to, const Rows& x, const MlstmPlace& at,
-                                          int64_t first, int count, int64_t size, int padded,
-                                          bool wide) {
-  const int packs = padded / kPack;
+// 64 rows of a tensor, `count` of them from token `first` on, zeros beyond and beyond `size`
+// columns.
+struct MlstmRows {
+  const Rows& x;
+  int64_t first, size;
+  int count;
+  bool wide;
+};
+template <Type kType, int kPadded, class To>
+__device__ __forceinline__ void load_rows(const To& to, const MlstmPlace& at,
+                                          const MlstmRows& from) {
+  constexpr int packs = kPadded / kPack;
+  const auto& [x, first, size, count, wide] = from;
   for (int i = threadIdx.x; i < kMlstmRows * packs; i += kMlstmThreads) {
     const int t = i / packs, column = i % packs * kPack;
     Pack<float> pack;

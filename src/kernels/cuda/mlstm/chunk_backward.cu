@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/mlstm/chunk_backward.cuh"
 
+// The gradients of the mLSTM cell in chunks of 64 tokens, from the last to the first: the kernel's
+// walk and the launch. chunk_backward.cuh has the steps of a chunk.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -42,9 +44,9 @@ __global__ void __launch_bounds__(kMlstmThreads, kType == Type::kFloat32 ? 1 : 2
     MlstmGatePair pair;
     if (at.warp == 0)
       mlstm_gates(p, at, first, count, number > 0 ? kept.m[slot] : m_first, chunk, pair);
-    load_rows<kType>(run.q, p.q, at, first, count, p.K, kSize, wide.q);
-    load_rows<kType>(run.k, p.k, at, first, count, p.K, kSize, wide.k);
-    load_rows<kType>(run.v, p.v, at, first, count, p.V, kSize, wide.v);
+    load_rows<kType, kSize>(run.q, at, {p.q, first, p.K, count, wide.q});
+    load_rows<kType, kSize>(run.k, at, {p.k, first, p.K, count, wide.k});
+    load_rows<kType, kSize>(run.v, at, {p.v, first, p.V, count, wide.v});
     load_ones<Shape>(run.v);
     if (kStates && has_keys) {
       put_state<Shape>(run.G, at, grad, nullptr);

@@ -39,9 +39,9 @@ __global__ void __launch_bounds__(kMlstmThreads, 2)
       MlstmGatePair pair;
       m = mlstm_gates(p, at, first, count, m, chunk, pair);
     }
-    load_rows<kType>(q, p.q, at, first, count, p.K, kSize, wide.q);
-    load_rows<kType>(k, p.k, at, first, count, p.K, kSize, wide.k);
-    load_rows<kType>(v, p.v, at, first, count, p.V, kSize, wide.v);
+    load_rows<kType, kSize>(q, at, {p.q, first, p.K, count, wide.q});
+    load_rows<kType, kSize>(k, at, {p.k, first, p.K, count, wide.k});
+    load_rows<kType, kSize>(v, at, {p.v, first, p.V, count, wide.v});
     load_ones<Shape>(v);
     __syncthreads();
     const int row = 16 * at.warp + at.g;  // and row + 8

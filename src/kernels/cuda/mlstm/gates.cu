@@ -1,5 +1,5 @@
-#include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/mlstm/mlstm.h"
+#include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/tile/sequences.cuh"
 
 // One thread per sequence and head: a few numbers per token, whose loads do not wait for the chain.

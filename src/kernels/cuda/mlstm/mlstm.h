@@ -21,7 +21,7 @@ void mlstm_chunk_forward(const MlstmForward& p, void* stream);
 void mlstm_chunk_backward(const MlstmBackward& p, void* stream);
 
 // The gates alone, for everybody else. Once they are known, C with n as one more column is a
-// diagonal recurrence with keys exp(i - m) k and decay exp(log_forget), and kernels/cuda/diagonal.h
+// diagonal recurrence with keys exp(i - m) k and decay exp(log_forget), and diagonal/diagonal.h
 // has that.
 
 struct MlstmGates {

@@ -3,7 +3,7 @@
 
 #include "kernels/types.h"
 
-// A small matrix for every block of the channels, free of torch: ops/block_linear.h.
+// A small matrix for every block of the channels, free of torch: ops/block_linear/block_linear.h.
 namespace lrnn::kernels::cuda {
 
 inline constexpr int64_t kMostBlockSide = 8;

@@ -3,7 +3,8 @@
 
 #include "kernels/types.h"
 
-// Products with a matrix of few rows, such as the one that makes step sizes: ops/few_linear.h.
+// Products with a matrix of few rows, such as the one that makes step sizes:
+// ops/few_linear/few_linear.h.
 namespace lrnn::kernels::cuda {
 
 inline constexpr int64_t kMostFewRows = 8, kMostFewColumns = 256;

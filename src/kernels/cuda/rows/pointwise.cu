@@ -1,5 +1,5 @@
-#include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/rows/row_array.cuh"
+#include "kernels/cuda/tile/functions.cuh"
 
 // A row belongs to as many neighbouring threads as it has packs of eight values, up to a warp.
 namespace lrnn::kernels::cuda {

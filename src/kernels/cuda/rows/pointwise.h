@@ -3,8 +3,8 @@
 
 #include "kernels/types.h"
 
-// The row-wise functions of ops/pointwise.h on the GPU: device pointers in, launches on a stream.
-// "wide" is double for kFloat64 and float otherwise.
+// The row-wise functions of ops/pointwise/pointwise.h on the GPU: device pointers in, launches on a
+// stream. "wide" is double for kFloat64 and float otherwise.
 namespace lrnn::kernels::cuda {
 
 // Rows of D values, `stride` apart; or groups of `per` such rows, `outer` apart.
@@ -28,7 +28,7 @@ struct NormInputs : RowSize {
 inline constexpr int64_t kNormRange = 256;  // rows summed into one partial of dweight
 
 void norm_forward(const NormInputs& p, const RowArray& y, void* stream);
-// inverse: wide [rows], room to work in. dweight: wide [rows / kNormRange rounded up, D], or null.
+// inverse: wide [rows], workspace. dweight: wide [rows / kNormRange rounded up, D], or null.
 void norm_backward(const NormInputs& p, const RowArray& dy, const RowArray& dx, void* inverse,
                    void* dweight, void* stream);
 

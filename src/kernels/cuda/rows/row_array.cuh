@@ -1,7 +1,8 @@
 #pragma once
-#include "kernels/cuda/tile/pack.cuh"
 #include "kernels/cuda/rows/pointwise.h"
+#include "kernels/cuda/tile/pack.cuh"
 
+// Rows of a RowArray and sums over the lanes that share one.
 namespace lrnn::kernels::cuda {
 
 inline bool on_packs(const RowArray& x, Type type) {

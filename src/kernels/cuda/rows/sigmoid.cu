@@ -1,12 +1,13 @@
-#include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/rows/sigmoid.h"
+#include "kernels/cuda/tile/common.cuh"
 
+// A value a thread.
 namespace lrnn::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 
-// Rounded as x is: see ops/wide_sigmoid.h.
+// Rounded as x is: see ops/wide_sigmoid/wide_sigmoid.h.
 template <class R> __device__ __forceinline__ R sigmoid_at(const Sigmoid& p, int64_t i) {
   const R s = 1 / (1 + exp_of(-load_as<R>(p.type, p.x, i)));
   return p.type == Type::kBFloat16 ? R(__uint_as_float(uint32_t(to_bf16(float(s))) << 16)) : s;

@@ -3,6 +3,7 @@
 
 #include "kernels/types.h"
 
+// The sigmoid of the gates on the GPU; ops/wide_sigmoid says what it is for.
 namespace lrnn::kernels::cuda {
 
 // y = scale sigmoid(x), and dx from dy. x and dx are of `type`, to which the sigmoid is rounded; y

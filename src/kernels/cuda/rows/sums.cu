@@ -1,6 +1,7 @@
-#include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/rows/sums.h"
+#include "kernels/cuda/tile/common.cuh"
 
+// The second half of a reduction over blocks, in one order.
 namespace lrnn::kernels::cuda {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include "kernels/types.h"
 
+// Partial sums of blocks added up on the GPU.
 namespace lrnn::kernels::cuda {
 
 // to[c] = the sum of `parts` rows of n values, in one order whatever the GPU: the second half of a

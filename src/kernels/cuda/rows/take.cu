@@ -1,7 +1,9 @@
+#include "kernels/cuda/rows/take.h"
 #include "kernels/cuda/tile/mma.cuh"
 #include "kernels/cuda/tile/pack.cuh"
-#include "kernels/cuda/rows/take.h"
 
+// take: a gather of rows. give: the scatter of their gradients, as a sum in one order, without
+// atomics: over runs of dy for tables of few rows, over the sorted index for others.
 namespace lrnn::kernels::cuda {
 namespace {
 

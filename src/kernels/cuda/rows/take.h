@@ -3,9 +3,9 @@
 
 #include "kernels/types.h"
 
-// Rows of a table by number, and the sum of their gradients, on the GPU; ops/take.h says what they
-// compute. A number beyond the table, which the CPU refuses, gives NaN here: to see it, the host
-// would have to wait.
+// Rows of a table by number, and the sum of their gradients, on the GPU; ops/take/take.h says what
+// they compute. A number beyond the table, which the CPU refuses, gives NaN here: to see it, the
+// host would have to wait.
 namespace lrnn::kernels::cuda {
 
 // to[i] = table[index[i]], rows of `bytes`.

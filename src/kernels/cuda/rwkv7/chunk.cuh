@@ -1,12 +1,11 @@
 #pragma once
 #include <type_traits>
 
-#include "kernels/cuda/delta_product/one_chunk.cuh"
+#include "kernels/cuda/rwkv7/chunk.h"
 #include "kernels/cuda/tile/operand.cuh"
 #include "kernels/cuda/tile/pack.cuh"
-#include "kernels/cuda/rwkv7/chunk.h"
 
-// What the kernels of rwkv7_chunk.h share: where things lie, how they come and go, and products.
+// What the kernels of rwkv7/chunk.h share: where things lie, how they come and go, and products.
 namespace lrnn::kernels::cuda::rwkv7 {
 
 constexpr int kTokens = 16, kColumns = 64;  // of a chunk; of the values that a block walks
@@ -100,7 +99,7 @@ __device__ __forceinline__ void store_across(const float (&x)[2][4], uint16_t* h
   const int left = int(min(p.V - v0, int64_t(16))), tokens = int(min(p.T - first, int64_t(16)));
   const bool even = p.V % 2 == 0;  // results are contiguous: no row begins on an odd element then
   uint16_t* const rows = head + first * token + v0;
-  one_chunk::each_across(as_fragment<1>(x[0], x[1]).part[0], [&](int t, int v, uint32_t both) {
+  each_across(as_fragment<1>(x[0], x[1]).part[0], [&](int t, int v, uint32_t both) {
     if (t >= tokens || v >= left) return;
     uint16_t* const to = rows + t * token + v;
     if (even) {

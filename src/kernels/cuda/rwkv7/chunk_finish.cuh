@@ -1,11 +1,11 @@
 #pragma once
 #include "kernels/cuda/rwkv7/chunk.cuh"
 
-// The last step of rwkv7_chunk_gradients.cu: from the gradients of decayed keys and of pairs of
+// The last step of chunk_gradients.cu: from the gradients of decayed keys and of pairs of
 // tokens to those of r, kk, k, the rate and the decays, one key at a time.
 namespace lrnn::kernels::cuda::rwkv7 {
 
-template <int kKeys> struct Room {
+template <int kKeys> struct Shared {
   using Keys = Operand<kTokens, kKeys, 2>;
   using State = Operand<kColumns, kKeys, 2>;     // rows of values
   using Values = Operand<kTokens, kColumns, 2>;  // U and Y
@@ -68,8 +68,8 @@ struct KeysInMemory {
 // kk does.
 template <int kKeys>
 __device__ __forceinline__ void finish(const KeysInMemory& keys,
-                                       const typename Room<kKeys>::Sums& sum,
-                                       typename Room<kKeys>::Results& results) {
+                                       const typename Shared<kKeys>::Sums& sum,
+                                       typename Shared<kKeys>::Results& results) {
   const DiagonalBackward& p = keys.p;
   const int key = threadIdx.x % kKeys, place = place_of<kKeys>(key);
   const bool second = threadIdx.x >= kKeys;

@@ -29,8 +29,8 @@ __device__ __forceinline__ void fetch(const Operand<kRows, kWidth, 2>& to, const
 
 // x [16 values from v on, tokens] += a state times the transpose of rows of keys.
 template <int kKeys>
-__device__ __forceinline__ void over_keys(const typename Room<kKeys>::State& state, int v, Tile& x,
-                                          const typename Room<kKeys>::Keys& rows) {
+__device__ __forceinline__ void over_keys(const typename Shared<kKeys>::State& state, int v,
+                                          Tile& x, const typename Shared<kKeys>::Keys& rows) {
 #pragma unroll
   for (int i = 0; i < kKeys; i += 64) {
     Fragment<2> a[4], b[4];
@@ -46,7 +46,7 @@ template <class To>
 __device__ __forceinline__ void put_across(const To& to, int v, const Fragment<2>& x) {
 #pragma unroll
   for (int part = 0; part < 2; ++part)
-    one_chunk::each_across(x.part[part], [&](int t, int channel, uint32_t both) {
+    each_across(x.part[part], [&](int t, int channel, uint32_t both) {
       *reinterpret_cast<uint32_t*>(to.base + part * To::kPlane + t * To::kStride +
                                    2 * (v + channel)) = both;
     });
@@ -57,7 +57,7 @@ __device__ __forceinline__ void put_across(const To& to, int v, const Fragment<2
 template <int kKeys>
 __device__ __forceinline__ void put_operands(const KeysInMemory& keys, unsigned char* memory,
                                              bool wide) {
-  using At = Room<kKeys>;
+  using At = Shared<kKeys>;
   auto& sum = *reinterpret_cast<typename At::Sums*>(memory + At::kSums);
   const int key = threadIdx.x % (kKeys / 2) * 2, first = threadIdx.x / (kKeys / 2) * 4;
   uint32_t k[4], kk[4], rate[4];
@@ -94,7 +94,7 @@ template <int kKeys>
 __global__ void __launch_bounds__(2 * kKeys, kKeys == 64 ? 3 : 1)
     gradients(const DiagonalBackward p, const unsigned char* work, const uint16_t* states,
               const uint16_t* slopes, int64_t chunks, bool wide_keys, bool wide_v, bool wide_d) {
-  using At = Room<kKeys>;
+  using At = Shared<kKeys>;
   constexpr int kThreads = 2 * kKeys;
   extern __shared__ __align__(16) unsigned char memory[];
   const typename At::State S(memory + At::kS), G(memory + At::kG);
@@ -215,7 +215,7 @@ namespace lrnn::kernels::cuda {
 bool rwkv7_chunk_fits(const DiagonalInputs& p) {
   if (rwkv7_chunk_keys(p) == 0) return false;
   size_t bytes = 0;  // of the gradients; preparation takes less
-  rwkv7::with_keys(p, [&](auto keys) { bytes = rwkv7::Room<decltype(keys)::value>::kBytes; });
+  rwkv7::with_keys(p, [&](auto keys) { bytes = rwkv7::Shared<decltype(keys)::value>::kBytes; });
   bytes = std::max(bytes, rwkv7::sweep_bytes(p));
   int device = 0, most = 0;
   cudaGetDevice(&device);
@@ -233,7 +233,7 @@ void rwkv7_chunk_backward(const DiagonalBackward& p, void* work, void* gradients
   const int64_t chunks = rwkv7::chunks_of(p);
   rwkv7::with_keys(p, [&](auto keys) {
     constexpr int kKeys = decltype(keys)::value;
-    constexpr size_t kBytes = rwkv7::Room<kKeys>::kBytes;
+    constexpr size_t kBytes = rwkv7::Shared<kKeys>::kBytes;
     allow_shared(rwkv7::gradients<kKeys>, kBytes);
     rwkv7::gradients<kKeys><<<rwkv7::blocks_of(p.B * p.H * chunks), 2 * kKeys, kBytes,
                               static_cast<cudaStream_t>(stream)>>>(

@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/selective_scan/selective_scan.cuh"
 
+// The selective scan of Mamba (ops/selective_scan/selective_scan.h), token after token, for any
+// number of states: the lanes of a channel share them.
 namespace lrnn::kernels::cuda {
 namespace {
 

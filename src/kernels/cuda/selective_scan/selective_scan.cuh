@@ -1,7 +1,7 @@
 #pragma once
+#include "kernels/cuda/selective_scan/selective_scan.h"
 #include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/tile/pack.cuh"
-#include "kernels/cuda/selective_scan/selective_scan.h"
 #include "kernels/cuda/tile/sequences.cuh"
 
 // How the kernels of the scan divide the work. A block has one sequence and some channels. kLanes

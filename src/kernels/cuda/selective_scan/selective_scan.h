@@ -4,7 +4,8 @@
 #include "kernels/selective_scan.h"
 
 // The selective scan on the GPU, free of torch: device pointers in, launches on a stream. The
-// structs are the CPU's; what differs is said here. ops/selective_scan.h says what it computes.
+// structs are the CPU's; what differs is said here. ops/selective_scan/selective_scan.h says what
+// it computes.
 namespace lrnn::kernels::cuda {
 
 inline constexpr int64_t kMostScanStates = 128;  // per channel

@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/selective_scan/warp_backward.cuh"
 
+// The gradients of the selective scan for up to 16 states: the kernel, its sums over warps and the
+// launch. warp_backward.cuh has what a warp does.
 namespace lrnn::kernels::cuda {
 namespace {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "kernels/cuda/slstm/slstm.h"
 #include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/tile/sequences.cuh"
-#include "kernels/cuda/slstm/slstm.h"
 
 // A block has one head and kRows sequences: an element of R that was loaded serves all of them.
 namespace lrnn::kernels::cuda {

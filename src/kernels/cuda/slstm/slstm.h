@@ -4,7 +4,7 @@
 #include "kernels/slstm.h"
 
 // The sLSTM cell on the GPU, free of torch: device pointers in, launches on a stream. The structs
-// are the CPU's; what differs is said here. ops/slstm.h says what it computes.
+// are the CPU's; what differs is said here. ops/slstm/slstm.h says what it computes.
 //
 // One launch goes through the whole sequence, with the recurrent matrix of a head in shared memory
 // (what does not fit is read through the caches). Backward follows only the gradient of the state

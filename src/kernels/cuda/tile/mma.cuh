@@ -45,34 +45,10 @@ __device__ __forceinline__ float reciprocal(float x) {  // to two units in the l
   asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
   return y;
 }
-// What rounding to bfloat16 left over.
-__device__ __forceinline__ uint32_t rest(float low, float high, uint32_t packed) {
+// A split number is two bfloat16: hi, the number rounded (pack), and lo, what that rounding left
+// over; together 16 binary digits.
+__device__ __forceinline__ uint32_t pack_lo(float low, float high, uint32_t packed) {
   return pack(low - low_of(packed), high - high_of(packed));
-}
-
-// Two neighbouring C tiles as one A tile; `lo` gets what the rounding lost.
-template <bool kSplit>
-__device__ __forceinline__ void as_operand(uint32_t (&hi)[4], uint32_t (&lo)[4],
-                                           const float (&left)[4], const float (&right)[4]) {
-  hi[0] = pack(left[0], left[1]), hi[1] = pack(left[2], left[3]);
-  hi[2] = pack(right[0], right[1]), hi[3] = pack(right[2], right[3]);
-  if constexpr (kSplit) {
-    lo[0] = rest(left[0], left[1], hi[0]), lo[1] = rest(left[2], left[3], hi[1]);
-    lo[2] = rest(right[0], right[1], hi[2]), lo[3] = rest(right[2], right[3], hi[3]);
-  }
-}
-
-__device__ __forceinline__ void copy_async(uint32_t to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(from));
-}
-// Zeros where `inside` is false; nothing is read then.
-__device__ __forceinline__ void copy_async(uint32_t to, const void* from, bool inside) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(from),
-               "r"(inside ? 16 : 0));
-}
-__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;\n"); }
-template <int kLeft> __device__ __forceinline__ void copy_wait() {
-  asm volatile("cp.async.wait_group %0;\n" ::"n"(kLeft));
 }
 
 // Rows of bfloat16 in shared memory, padded by 16 bytes so that eight rows lie in different banks.

@@ -1,23 +1,11 @@
 #pragma once
 #include "kernels/cuda/tile/common.cuh"
-#include "kernels/cuda/tile/mma.cuh"
+#include "kernels/cuda/tile/copy.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 
-// Matrices in shared memory that tensor cores multiply. A number is the sum of kParts bfloat16,
-// each what rounding to those before it lost: one has 8 binary digits, two have 16, three all 24 of
-// a float32.
+// Matrices in shared memory that tensor cores multiply, a plane of rows for every part of a number
+// (fragment.cuh).
 namespace lrnn::kernels::cuda {
-
-template <int kParts> struct Fragment { uint32_t part[kParts][4]; };
-
-// Two neighbouring numbers in their parts.
-template <int kParts>
-__device__ __forceinline__ void split(float low, float high, uint32_t (&part)[kParts]) {
-#pragma unroll
-  for (int i = 0; i < kParts; ++i) {
-    part[i] = pack(low, high);
-    if (i + 1 < kParts) low -= low_of(part[i]), high -= high_of(part[i]);
-  }
-}
 
 template <int kRows, int kColumns, int kParts> struct Operand {
   static constexpr int kStride = row_bytes(kColumns), kPlane = kRows * kStride,
@@ -83,54 +71,5 @@ template <int kRows, int kColumns, int kParts> struct Operand {
     return f;
   }
 };
-
-// Two tiles of results side by side as an operand.
-template <int kParts>
-__device__ __forceinline__ Fragment<kParts> as_fragment(const float (&left)[4],
-                                                        const float (&right)[4]) {
-  Fragment<kParts> f;
-#pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    const float(&x)[4] = r < 2 ? left : right;
-    uint32_t part[kParts];
-    split(x[r % 2 * 2], x[r % 2 * 2 + 1], part);
-#pragma unroll
-    for (int i = 0; i < kParts; ++i) f.part[i][r] = part[i];
-  }
-  return f;
-}
-
-// A fragment A(m,k) times x(k), k = 2c, 2c+1, 2c+8, 2c+9.
-template <int kTo, int kFrom>
-__device__ __forceinline__ Fragment<kTo> times_columns(const Fragment<kFrom>& a,
-                                                       const float (&x)[4]) {
-  Fragment<kTo> f;
-#pragma unroll
-  for (int r = 0; r < 4; ++r) {
-    float low = 0, high = 0;
-#pragma unroll
-    for (int i = kFrom - 1; i >= 0; --i) low += low_of(a.part[i][r]), high += high_of(a.part[i][r]);
-    uint32_t part[kTo];
-    split(low * x[r / 2 * 2], high * x[r / 2 * 2 + 1], part);
-#pragma unroll
-    for (int i = 0; i < kTo; ++i) f.part[i][r] = part[i];
-  }
-  return f;
-}
-
-// Two neighbouring tiles of results. Products of parts that are too small to be seen are left out.
-template <int kA, int kB>
-__device__ __forceinline__ void multiply(float (&left)[4], float (&right)[4], const Fragment<kA>& a,
-                                         const Fragment<kB>& b) {
-  constexpr int kMost = kA > kB ? kA : kB;
-#pragma unroll
-  for (int i = 0; i < kA; ++i)
-#pragma unroll
-    for (int j = 0; j < kB; ++j) {
-      if (i + j >= kMost) continue;
-      mma(left, a.part[i], b.part[j][0], b.part[j][1]);
-      mma(right, a.part[i], b.part[j][2], b.part[j][3]);
-    }
-}
 
 }  // namespace lrnn::kernels::cuda

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/cuda/tile/common.cuh"
 
+// The inverse of a unit lower triangular matrix of 16 rows, as the WY form of a chunk needs it.
 namespace lrnn::kernels::cuda {
 
 // T holds L, strictly lower, and becomes (I + L)^-1 by forward substitution, a column a lane: one

@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/cuda/tile/mma.cuh"
+#include "kernels/cuda/tile/fragment.cuh"
 
 // Hopper's asynchronous products of a warp group: 64 rows of A from registers, in the layout of
 // four m16k16 fragments, times B from shared memory. The accumulators are laid out as those of
@@ -41,192 +41,140 @@ __device__ __forceinline__ uint64_t rows_as_k(uint32_t tile, uint32_t wide) {
          (tile & 0x3ffff) >> 4;
 }
 
-// c += a B, or c = a B for kFirst; kRowsAreK: B from rows_as_k.
+// One instruction a product; they differ in how many accumulators they name, four a tile. `how` is
+// "=f" where the accumulators are only written and "+f" where they are added to: naming as input
+// what nobody wrote would keep registers busy.
+#define LRNN_TILE(how, t) how(c[t][0]), how(c[t][1]), how(c[t][2]), how(c[t][3])
+#define LRNN_FOUR_TILES(how, t) \
+  LRNN_TILE(how, t), LRNN_TILE(how, t + 1), LRNN_TILE(how, t + 2), LRNN_TILE(how, t + 3)
+#define LRNN_TILES_4(how) LRNN_FOUR_TILES(how, 0)
+#define LRNN_TILES_8(how) LRNN_TILES_4(how), LRNN_FOUR_TILES(how, 4)
+#define LRNN_TILES_16(how) LRNN_TILES_8(how), LRNN_FOUR_TILES(how, 8), LRNN_FOUR_TILES(how, 12)
+#define LRNN_NAMES_4 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define LRNN_NAMES_8 \
+  LRNN_NAMES_4       \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LRNN_NAMES_16                                                                \
+  LRNN_NAMES_8                                                                       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47" \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define LRNN_ASM(columns, tiles, operands, add, orders, how, ...)                                 \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #columns                                       \
+               "k16.f32.bf16.bf16 {" LRNN_NAMES_##tiles "}, " operands ", " add ", 1, 1, " orders \
+                                                        ";\n"                                     \
+               : LRNN_TILES_##tiles(how)                                                          \
+               : __VA_ARGS__)
+#define LRNN_WGMMA(columns, tiles, operands, orders, ...)               \
+  if constexpr (kFirst)                                                 \
+    LRNN_ASM(columns, tiles, operands, "0", orders, "=f", __VA_ARGS__); \
+  else                                                                  \
+    LRNN_ASM(columns, tiles, operands, "1", orders, "+f", __VA_ARGS__)
+
+// c += a B, or c = a B for kFirst, A from registers; kRowsAreK: B from rows_as_k.
 template <bool kRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[4][4], const uint32_t (&a)[4], uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, {%16,%17,%18,%19}, %20, 0, 1, 1, "
-        "%21;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, {%16,%17,%18,%19}, %20, 1, 1, 1, "
-        "%21;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
+  LRNN_WGMMA(32, 4, "{%16,%17,%18,%19}, %20", "%21", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+             "l"(b), "n"(kRowsAreK ? 1 : 0));
 }
 template <bool kRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[8][4], const uint32_t (&a)[4], uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, {%32,%33,%34,%35}, %36, 0, 1, 1, "
-        "%37;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3]), "=f"(c[4][0]), "=f"(c[4][1]),
-          "=f"(c[4][2]), "=f"(c[4][3]), "=f"(c[5][0]), "=f"(c[5][1]), "=f"(c[5][2]), "=f"(c[5][3]),
-          "=f"(c[6][0]), "=f"(c[6][1]), "=f"(c[6][2]), "=f"(c[6][3]), "=f"(c[7][0]), "=f"(c[7][1]),
-          "=f"(c[7][2]), "=f"(c[7][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, {%32,%33,%34,%35}, %36, 1, 1, 1, "
-        "%37;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]),
-          "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),
-          "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]), "+f"(c[7][0]), "+f"(c[7][1]),
-          "+f"(c[7][2]), "+f"(c[7][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
+  LRNN_WGMMA(64, 8, "{%32,%33,%34,%35}, %36", "%37", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+             "l"(b), "n"(kRowsAreK ? 1 : 0));
 }
 template <bool kRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[16][4], const uint32_t (&a)[4], uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-        "%62, %63}, {%64,%65,%66,%67}, %68, 0, 1, 1, "
-        "%69;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3]), "=f"(c[4][0]), "=f"(c[4][1]),
-          "=f"(c[4][2]), "=f"(c[4][3]), "=f"(c[5][0]), "=f"(c[5][1]), "=f"(c[5][2]), "=f"(c[5][3]),
-          "=f"(c[6][0]), "=f"(c[6][1]), "=f"(c[6][2]), "=f"(c[6][3]), "=f"(c[7][0]), "=f"(c[7][1]),
-          "=f"(c[7][2]), "=f"(c[7][3]), "=f"(c[8][0]), "=f"(c[8][1]), "=f"(c[8][2]), "=f"(c[8][3]),
-          "=f"(c[9][0]), "=f"(c[9][1]), "=f"(c[9][2]), "=f"(c[9][3]), "=f"(c[10][0]),
-          "=f"(c[10][1]), "=f"(c[10][2]), "=f"(c[10][3]), "=f"(c[11][0]), "=f"(c[11][1]),
-          "=f"(c[11][2]), "=f"(c[11][3]), "=f"(c[12][0]), "=f"(c[12][1]), "=f"(c[12][2]),
-          "=f"(c[12][3]), "=f"(c[13][0]), "=f"(c[13][1]), "=f"(c[13][2]), "=f"(c[13][3]),
-          "=f"(c[14][0]), "=f"(c[14][1]), "=f"(c[14][2]), "=f"(c[14][3]), "=f"(c[15][0]),
-          "=f"(c[15][1]), "=f"(c[15][2]), "=f"(c[15][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-        "%62, %63}, {%64,%65,%66,%67}, %68, 1, 1, 1, "
-        "%69;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]),
-          "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),
-          "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]), "+f"(c[7][0]), "+f"(c[7][1]),
-          "+f"(c[7][2]), "+f"(c[7][3]), "+f"(c[8][0]), "+f"(c[8][1]), "+f"(c[8][2]), "+f"(c[8][3]),
-          "+f"(c[9][0]), "+f"(c[9][1]), "+f"(c[9][2]), "+f"(c[9][3]), "+f"(c[10][0]),
-          "+f"(c[10][1]), "+f"(c[10][2]), "+f"(c[10][3]), "+f"(c[11][0]), "+f"(c[11][1]),
-          "+f"(c[11][2]), "+f"(c[11][3]), "+f"(c[12][0]), "+f"(c[12][1]), "+f"(c[12][2]),
-          "+f"(c[12][3]), "+f"(c[13][0]), "+f"(c[13][1]), "+f"(c[13][2]), "+f"(c[13][3]),
-          "+f"(c[14][0]), "+f"(c[14][1]), "+f"(c[14][2]), "+f"(c[14][3]), "+f"(c[15][0]),
-          "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(kRowsAreK ? 1 : 0));
+  LRNN_WGMMA(128, 16, "{%64,%65,%66,%67}, %68", "%69", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]),
+             "l"(b), "n"(kRowsAreK ? 1 : 0));
 }
 
 // Both operands from shared memory. A is described as B is: kARowsAreK for A(m,k) = M[k][m].
 template <bool kARowsAreK, bool kBRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[4][4], uint64_t a, uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, %16, %17, 0, 1, 1, %18, %19;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, %18, %19;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
+  LRNN_WGMMA(32, 4, "%16, %17", "%18, %19", "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0),
+             "n"(kBRowsAreK ? 1 : 0));
 }
 template <bool kARowsAreK, bool kBRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[8][4], uint64_t a, uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, %32, %33, 0, 1, 1, %34, %35;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3]), "=f"(c[4][0]), "=f"(c[4][1]),
-          "=f"(c[4][2]), "=f"(c[4][3]), "=f"(c[5][0]), "=f"(c[5][1]), "=f"(c[5][2]), "=f"(c[5][3]),
-          "=f"(c[6][0]), "=f"(c[6][1]), "=f"(c[6][2]), "=f"(c[6][3]), "=f"(c[7][0]), "=f"(c[7][1]),
-          "=f"(c[7][2]), "=f"(c[7][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, "
-        "%9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, "
-        "%27, %28, %29, %30, %31}, %32, %33, 1, 1, 1, %34, %35;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]),
-          "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),
-          "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]), "+f"(c[7][0]), "+f"(c[7][1]),
-          "+f"(c[7][2]), "+f"(c[7][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
+  LRNN_WGMMA(64, 8, "%32, %33", "%34, %35", "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0),
+             "n"(kBRowsAreK ? 1 : 0));
 }
 template <bool kARowsAreK, bool kBRowsAreK, bool kFirst>
 __device__ __forceinline__ void multiply(float (&c)[16][4], uint64_t a, uint64_t b) {
-  if constexpr (kFirst)
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-        "%62, %63}, %64, %65, 0, 1, 1, %66, %67;\n"
-        : "=f"(c[0][0]), "=f"(c[0][1]), "=f"(c[0][2]), "=f"(c[0][3]), "=f"(c[1][0]), "=f"(c[1][1]),
-          "=f"(c[1][2]), "=f"(c[1][3]), "=f"(c[2][0]), "=f"(c[2][1]), "=f"(c[2][2]), "=f"(c[2][3]),
-          "=f"(c[3][0]), "=f"(c[3][1]), "=f"(c[3][2]), "=f"(c[3][3]), "=f"(c[4][0]), "=f"(c[4][1]),
-          "=f"(c[4][2]), "=f"(c[4][3]), "=f"(c[5][0]), "=f"(c[5][1]), "=f"(c[5][2]), "=f"(c[5][3]),
-          "=f"(c[6][0]), "=f"(c[6][1]), "=f"(c[6][2]), "=f"(c[6][3]), "=f"(c[7][0]), "=f"(c[7][1]),
-          "=f"(c[7][2]), "=f"(c[7][3]), "=f"(c[8][0]), "=f"(c[8][1]), "=f"(c[8][2]), "=f"(c[8][3]),
-          "=f"(c[9][0]), "=f"(c[9][1]), "=f"(c[9][2]), "=f"(c[9][3]), "=f"(c[10][0]),
-          "=f"(c[10][1]), "=f"(c[10][2]), "=f"(c[10][3]), "=f"(c[11][0]), "=f"(c[11][1]),
-          "=f"(c[11][2]), "=f"(c[11][3]), "=f"(c[12][0]), "=f"(c[12][1]), "=f"(c[12][2]),
-          "=f"(c[12][3]), "=f"(c[13][0]), "=f"(c[13][1]), "=f"(c[13][2]), "=f"(c[13][3]),
-          "=f"(c[14][0]), "=f"(c[14][1]), "=f"(c[14][2]), "=f"(c[14][3]), "=f"(c[15][0]),
-          "=f"(c[15][1]), "=f"(c[15][2]), "=f"(c[15][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
-  else
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, "
-        "%8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "
-        "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "
-        "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-        "%62, %63}, %64, %65, 1, 1, 1, %66, %67;\n"
-        : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[0][2]), "+f"(c[0][3]), "+f"(c[1][0]), "+f"(c[1][1]),
-          "+f"(c[1][2]), "+f"(c[1][3]), "+f"(c[2][0]), "+f"(c[2][1]), "+f"(c[2][2]), "+f"(c[2][3]),
-          "+f"(c[3][0]), "+f"(c[3][1]), "+f"(c[3][2]), "+f"(c[3][3]), "+f"(c[4][0]), "+f"(c[4][1]),
-          "+f"(c[4][2]), "+f"(c[4][3]), "+f"(c[5][0]), "+f"(c[5][1]), "+f"(c[5][2]), "+f"(c[5][3]),
-          "+f"(c[6][0]), "+f"(c[6][1]), "+f"(c[6][2]), "+f"(c[6][3]), "+f"(c[7][0]), "+f"(c[7][1]),
-          "+f"(c[7][2]), "+f"(c[7][3]), "+f"(c[8][0]), "+f"(c[8][1]), "+f"(c[8][2]), "+f"(c[8][3]),
-          "+f"(c[9][0]), "+f"(c[9][1]), "+f"(c[9][2]), "+f"(c[9][3]), "+f"(c[10][0]),
-          "+f"(c[10][1]), "+f"(c[10][2]), "+f"(c[10][3]), "+f"(c[11][0]), "+f"(c[11][1]),
-          "+f"(c[11][2]), "+f"(c[11][3]), "+f"(c[12][0]), "+f"(c[12][1]), "+f"(c[12][2]),
-          "+f"(c[12][3]), "+f"(c[13][0]), "+f"(c[13][1]), "+f"(c[13][2]), "+f"(c[13][3]),
-          "+f"(c[14][0]), "+f"(c[14][1]), "+f"(c[14][2]), "+f"(c[14][3]), "+f"(c[15][0]),
-          "+f"(c[15][1]), "+f"(c[15][2]), "+f"(c[15][3])
-        : "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0), "n"(kBRowsAreK ? 1 : 0));
+  LRNN_WGMMA(128, 16, "%64, %65", "%66, %67", "l"(a), "l"(b), "n"(kARowsAreK ? 1 : 0),
+             "n"(kBRowsAreK ? 1 : 0));
 }
 
+#undef LRNN_WGMMA
+#undef LRNN_ASM
+#undef LRNN_NAMES_16
+#undef LRNN_NAMES_8
+#undef LRNN_NAMES_4
+#undef LRNN_TILES_16
+#undef LRNN_TILES_8
+#undef LRNN_TILES_4
+#undef LRNN_FOUR_TILES
+#undef LRNN_TILE
+
 }  // namespace lrnn::kernels::cuda::wgmma
+
+// Products over many k. Swizzled tiles of 64 values follow each other.
+namespace lrnn::kernels::cuda {
+
+constexpr int kTileBytes = 64 * 128;  // 64 rows of 64 values
+
+// No accumulator yet: where a loop adds to one from the start.
+template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u) x[t][u] = 0;
+  wgmma::hold(x);
+}
+
+// acc += A B for all k, or acc = A B for kFirst, B(k,n) = M[n][k] in tiles kBTiles bytes apart.
+// kUse: how many parts of A are multiplied, the large first.
+template <bool kFirst, int kBTiles, int kUse = 3, int kParts, int kSteps, int kOut>
+__device__ __forceinline__ void times_rows(float (&acc)[kOut][4],
+                                           const Fragment<kParts> (&a)[kSteps], uint32_t b) {
+#pragma unroll
+  for (int i = 0; i < (kUse < kParts ? kUse : kParts); ++i)
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const uint64_t at = wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2;
+      if (kFirst && i == 0 && k == 0)
+        wgmma::multiply<false, true>(acc, a[k].part[i], at);
+      else
+        wgmma::multiply<false, false>(acc, a[k].part[i], at);
+    }
+}
+// The same with B(k,n) = M[k][n], the next 64 values of n `wide` bytes on.
+template <bool kFirst, int kUse = 3, int kParts, int kSteps, int kOut>
+__device__ __forceinline__ void times_columns(float (&acc)[kOut][4],
+                                              const Fragment<kParts> (&a)[kSteps], uint32_t b,
+                                              uint32_t wide) {
+#pragma unroll
+  for (int i = 0; i < (kUse < kParts ? kUse : kParts); ++i)
+#pragma unroll
+    for (int k = 0; k < kSteps; ++k) {
+      const uint64_t at = wgmma::rows_as_k(b + k * 16 * 128, wide);
+      if (kFirst && i == 0 && k == 0)
+        wgmma::multiply<true, true>(acc, a[k].part[i], at);
+      else
+        wgmma::multiply<true, false>(acc, a[k].part[i], at);
+    }
+}
+// Rows of A times rows of B, both in shared memory, over kColumns values; tiles of B kBTiles apart.
+template <bool kFirst, int kColumns, int kBTiles = kTileBytes, int kOut>
+__device__ __forceinline__ void rows_by_rows(float (&acc)[kOut][4], uint32_t a, uint32_t b) {
+#pragma unroll
+  for (int k = 0; k < kColumns / 16; ++k) {
+    const uint64_t left = wgmma::rows_as_n(a + k / 4 * kTileBytes) + k % 4 * 2,
+                   right = wgmma::rows_as_n(b + k / 4 * kBTiles) + k % 4 * 2;
+    if (kFirst && k == 0)
+      wgmma::multiply<false, false, true>(acc, left, right);
+    else
+      wgmma::multiply<false, false, false>(acc, left, right);
+  }
+}
+
+}  // namespace lrnn::kernels::cuda

@@ -1,8 +1,9 @@
 #include <algorithm>
 
-#include "kernels/cuda/train/adamw.h"
 #include "kernels/cuda/tile/common.cuh"
+#include "kernels/cuda/train/adamw.h"
 
+// Gradients gathered into one flat buffer, their norm in one order, and the update.
 namespace lrnn::kernels::cuda {
 namespace {
 

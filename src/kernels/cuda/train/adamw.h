@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+// The optimiser's step on the GPU: gradients gathered, clipped by their norm, and AdamW.
 namespace lrnn::kernels::cuda {
 
 // A gradient, where backward left it: its place in the flat buffer, and up to two tensors that

@@ -1,6 +1,7 @@
 #include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/train/cross_entropy.h"
 
+// One pass over every row; sums of blocks are added up by a second launch, in one order.
 namespace lrnn::kernels::cuda {
 namespace {
 

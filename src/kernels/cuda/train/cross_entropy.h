@@ -3,6 +3,7 @@
 
 #include "kernels/types.h"
 
+// Loss, accuracy and the gradient of the logits in one pass on the GPU.
 namespace lrnn::kernels::cuda {
 
 // For every row with a target (>= 0):  loss = log sum exp x - x[target],  right = (argmax x is the

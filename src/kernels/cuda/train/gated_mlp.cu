@@ -1,6 +1,7 @@
 #include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/train/gated_mlp.h"
 
+// Which chips have the fused gated MLP: Hopper's warp-group products (hopper_mlp.cu), or none.
 namespace lrnn::kernels::cuda {
 
 #ifdef LRNN_HOPPER

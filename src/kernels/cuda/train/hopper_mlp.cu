@@ -1,6 +1,7 @@
+#include "kernels/cuda/tile/copy.cuh"
 #include "kernels/cuda/tile/functions.cuh"
+#include "kernels/cuda/tile/wgmma.cuh"
 #include "kernels/cuda/train/gated_mlp.h"
-#include "kernels/cuda/delta_product/hopper.cuh"
 
 // A block has 128 rows, a warp group 64 of them. The matrices come by in chunks of 64 hidden units,
 // one ahead; a chunk's hidden units go from one product to the next in registers.
@@ -46,13 +47,6 @@ __device__ __forceinline__ void from_input(float (&acc)[8][4], uint32_t input, u
     else
       wgmma::multiply<false, kAcross, false>(acc, a, b);
   }
-}
-
-template <int kTiles> __device__ __forceinline__ void clear(float (&x)[kTiles][4]) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) x[t][u] = 0;
 }
 
 // Of four words of four tiles a lane keeps one tile's and gets its neighbours' words of it, so that
@@ -123,8 +117,8 @@ __global__ void __launch_bounds__(kThreads, 1) mlp_forward(const GatedMlp p, uin
     for (int t = 0; t < 8; ++t)
 #pragma unroll
       for (int u = 0; u < 4; ++u) gate[t][u] = silu(gate[t][u]) * up[t][u];
-    uint32_t h[4][4], none[4][4];
-    as_operands<false>(h, none, gate);
+    Fragment<1> h[4];
+    as_fragments(h, gate);
     wgmma::fence();
     times_rows<false, 0>(out, h, stage + L::down);
     wgmma::commit();
@@ -179,9 +173,9 @@ __global__ void __launch_bounds__(kThreads, 1)
         up[t][u] = d * open;
         dh[t][u] = open * through;
       }
-    uint32_t dgate[4][4], dup[4][4], none[4][4];
-    as_operands<false>(dgate, none, gate);
-    as_operands<false>(dup, none, up);
+    Fragment<1> dgate[4], dup[4];
+    as_fragments(dgate, gate);
+    as_fragments(dup, up);
     wgmma::fence();
     times_columns<false>(dx, dgate, stage + L::gate, kTileBytes);
     times_columns<false>(dx, dup, stage + L::up, kTileBytes);

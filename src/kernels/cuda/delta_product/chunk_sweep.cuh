@@ -1,0 +1,157 @@
+#pragma once
+#include "kernels/cuda/delta_product/chunk.cuh"
+
+// What the two sweeps on mma.sync share: one stage in shared memory, where a block stands, and the
+// products with what lies there. A warp keeps 16 columns of the state (or of its gradient) as rows
+// of its transpose.
+namespace lrnn::kernels::cuda {
+
+constexpr int kMostColumns = 128;  // of the state per block: 16 a warp
+
+// In bytes. `values`: rows of V forwards, of dO backwards.
+template <int KT> struct StageLayout {
+  int k = 0, q, values, T, T_lo, P, P_lo, vectors, bytes;
+  __host__ __device__ StageLayout(int rows, int value_rows, int columns, bool split) {
+    q = k + kChunk * row_bytes(KT);
+    values = q + rows * row_bytes(KT);
+    T = values + value_rows * row_bytes(columns);
+    T_lo = T + kChunk * row_bytes(kChunk);
+    P = T_lo + (split ? lo_parts_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
+    P_lo = P + rows * row_bytes(kChunk);
+    vectors = P_lo + (split ? rows * row_bytes(kChunk) : 0);
+    bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
+  }
+};
+
+template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
+  static constexpr int kTiles = KT / 8, kParts = kSplit ? 2 : 1;
+  using State = float[kTiles][4];  // rows v0+g, v0+g+8 and key channels 8t+2c, +1
+  const DeltaProductInputs& p;
+  const ChunkWork& w;
+  unsigned char* memory;
+  int columns;
+  const StageLayout<KT> layout{w.rows, kForward ? kChunk : w.rows, columns, kSplit};
+  const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4, own = threadIdx.x / 32 * 16;
+  const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H), head = s * p.H + h;
+  const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
+  const Span span = span_of(p, s);
+  const int64_t steps = span.length * p.N, slot0 = first_slot(p, s, kChunk);
+  const int chunks = int((steps + kChunk - 1) / kChunk);
+
+  __device__ __forceinline__ const uint16_t* rows(const Rows& x) const {
+    return static_cast<const uint16_t*>(x.data) + (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);
+  }
+  __device__ __forceinline__ int count(int64_t first) const {
+    return int(min(int64_t(kChunk), steps - first));
+  }
+  __device__ __forceinline__ int64_t item(int chunk) const { return (slot0 + chunk) * p.H + h; }
+  __device__ __forceinline__ int64_t state_row(int chunk) const {  // in [slots,H,V,K]
+    return (item(chunk) * p.V + v0 + g) * p.K + 2 * c;
+  }
+  __device__ __forceinline__ int64_t error_row(int64_t first) const {  // in [B,H,T,N,V]
+    return (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 + (g & ~1);
+  }
+
+  // Asks for a chunk; `values` are V or dO.
+  __device__ __forceinline__ void fetch(int chunk, const Rows& values) const {
+    const int64_t first = int64_t(chunk) * kChunk, at = item(chunk);
+    const int count = this->count(first);
+    const uint32_t stage = shared_address(memory) + (chunk & 1) * layout.bytes;
+    fetch_rows<KT>(stage + layout.k, rows(p.k) + first * p.k.step, p.k.step, kChunk, count,
+                   int(p.K));
+    if constexpr (kForward)
+      fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
+                 rows(values) + v_tile + first * values.step, values.step, kChunk, count,
+                 int(p.V - v_tile));
+    fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
+    if (kSplit)
+      fetch_square(stage + layout.T_lo, w.T_lo + at * 2 * kChunk * kChunk,
+                   lo_parts_of_T(KT) * kChunk);
+    if (p.q.data) {
+      const Queries queries(p, first, count);
+      fetch_rows<KT>(stage + layout.q, rows(p.q) + queries.token * p.q.token, p.q.token, w.rows,
+                     queries.rows, int(p.K));
+      if constexpr (!kForward)
+        fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
+                   rows(values) + v_tile + queries.token * values.token, values.token, w.rows,
+                   queries.rows, int(p.V - v_tile));
+      fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
+      if (kSplit) fetch_square(stage + layout.P_lo, w.P_lo + at * w.rows * kChunk, w.rows);
+    }
+    fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
+  }
+  // A matrix of the stage: keys or queries, T or P, values.
+  __device__ __forceinline__ Matrix keys(uint32_t stage, int at) const {
+    return {stage + at, row_bytes(KT)};
+  }
+  __device__ __forceinline__ Matrix square(uint32_t stage, int at) const {
+    return {stage + at, row_bytes(kChunk)};
+  }
+
+  // From and to float32 [K,V].
+  __device__ __forceinline__ void read_state(State& S, const void* states) const {
+    const float* const from =
+        states ? static_cast<const float*>(states) + head * p.K * p.V : nullptr;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const int64_t k = t * 8 + 2 * c + u % 2, v = v0 + g + u / 2 * 8;
+        S[t][u] = from && k < p.K && v < p.V ? from[k * p.V + v] : 0.f;
+      }
+  }
+  __device__ __forceinline__ void write_state(const State& S, void* states) const {
+    float* const to = static_cast<float*>(states) + head * p.K * p.V;
+#pragma unroll
+    for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const int64_t k = t * 8 + 2 * c + u % 2, v = v0 + g + u / 2 * 8;
+        if (k < p.K && v < p.V) to[k * p.V + v] = S[t][u];
+      }
+  }
+
+  // acc += S M^T for the first 16 kN rows M of keys or queries.
+  template <int kN>
+  __device__ __forceinline__ void over_keys(float (&acc)[2 * kN][4], const State& S,
+                                            const Matrix& M) const {
+#pragma unroll
+    for (int k = 0; k < KT / 16; ++k) {
+      const auto a = as_fragment<kParts>(S[2 * k], S[2 * k + 1]);
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+        multiply(acc[2 * n], acc[2 * n + 1], a, M.b_rows(k * 16, n * 16));
+    }
+  }
+  // S += A M for 16 rows M.
+  __device__ __forceinline__ void add_rows(State& S, const Fragment<kParts>& a, const Matrix& M,
+                                           int row) const {
+#pragma unroll
+    for (int t = 0; t < kTiles; t += 2) multiply(S[t], S[t + 1], a, M.b_columns(row, t * 8));
+  }
+  // Two tiles of results += A T, where load(place) has the 16 x 16 of T.
+  template <class Load>
+  __device__ __forceinline__ void times_T(float (&left)[4], float (&right)[4],
+                                          const Fragment<kParts>& a, Load&& load) const {
+    multiply(left, right, a, load(layout.T));
+    if constexpr (kSplit) multiply(left, right, a, load(layout.T_lo));
+    if constexpr (kSplit && lo_parts_of_T(KT) == 2)
+      multiply(left, right, a.only(0), load(layout.T_lo + kChunk * row_bytes(kChunk)));
+  }
+};
+
+// Value channels of a block, and how many blocks share a head: wide keys leave room for fewer.
+template <int KT> struct SweepColumns {
+  int64_t tiles;
+  int columns, bytes;
+  SweepColumns(int64_t V, int rows, int value_rows, bool split)
+      : tiles((V + kMostColumns - 1) / kMostColumns) {
+    for (;; ++tiles) {
+      columns = int((V + tiles * 16 - 1) / (tiles * 16) * 16);
+      bytes = 2 * StageLayout<KT>(rows, value_rows, columns, split).bytes;
+      if (bytes <= kMostShared) break;
+    }
+  }
+};
+
+}  // namespace lrnn::kernels::cuda

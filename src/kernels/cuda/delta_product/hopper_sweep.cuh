@@ -1,0 +1,86 @@
+#pragma once
+#include "kernels/cuda/delta_product/hopper.cuh"
+
+// What the two sweeps on Hopper share: one stage in shared memory, and where a block stands.
+namespace lrnn::kernels::cuda {
+
+// One stage, in bytes. `values`: rows of V forwards, of dO backwards. kPRows: rows of P in place.
+template <int KT, int kRows, bool kSplit, int kValueRows, int kPRows, int kResults>
+struct SweepLayout {
+  static constexpr int k = 0, q = k + KT / 64 * kTileBytes, T = q + KT / 64 * kRows * 128,
+                       T_lo = T + kTileBytes, P = T_lo + (kSplit ? 2 * kTileBytes : 0),
+                       P_lo = P + kPRows * 128, values = P_lo + (kSplit ? kRows * 128 : 0);
+  static __host__ __device__ int vectors(int columns) {
+    return values + kValueRows * row_bytes(columns);
+  }
+  static __host__ __device__ int bytes(int columns) {
+    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
+  }
+  // Behind the two stages, per warp group: kResults tiles of results, and scratch for the state or
+  // its gradient, which in split mode takes the place of those tiles and of one for lo.
+  static constexpr int kResult = kChunk * row_bytes(64), kState = 16 * KT * 2;
+  static constexpr int kState0 = kSplit ? 0 : kResults * kResult;
+  static constexpr int kOut =
+      kState0 + 4 * kState > 2 * kResult ? kState0 + 4 * kState : 2 * kResult;
+  static __host__ __device__ int all(int columns) {
+    return 2 * bytes(columns) + columns / 64 * kOut + Pipeline::kBytes;
+  }
+};
+
+// Where a block stands: a stretch of a sequence, a head, `columns` value channels from v_tile on,
+// of which a warp has 16 from v0 on.
+template <class Layout> struct Sweep {
+  const Stretch& stretch;
+  const DeltaProductInputs& p;
+  unsigned char* memory;
+  int columns;
+  int64_t v_tile;
+  const int own = threadIdx.x / 32 * 16;
+  const int64_t h = stretch.h, head = stretch.s * p.H + h, v0 = v_tile + own;
+  const Span span = span_of(p, stretch.s);
+  const int64_t steps = span.length * p.N, slot0 = first_slot(p, stretch.s, kChunk);
+  const int groups = columns / 64, stage_bytes = Layout::bytes(columns);
+
+  __device__ __forceinline__ uint32_t pipeline() const {
+    return shared_address(memory) + Layout::all(columns) - Pipeline::kBytes;
+  }
+  __device__ __forceinline__ bool fetches() const { return int(threadIdx.x) >= groups * 128; }
+  __device__ __forceinline__ int rank() const { return threadIdx.x - groups * 128; }
+  __device__ __forceinline__ const uint16_t* rows(const Rows& x, bool any = true) const {
+    return static_cast<const uint16_t*>(x.data) + (any ? row_at(x, span.b, span.t0, 0, h) : 0);
+  }
+  __device__ __forceinline__ int count(int64_t first) const {
+    return int(min(int64_t(kChunk), steps - first));
+  }
+  // A chunk in arrays [slots,H,...].
+  __device__ __forceinline__ int64_t item(int chunk) const { return (slot0 + chunk) * p.H + h; }
+  // The first of this warp group's channels of a micro-step in [B,H,T,N,V].
+  __device__ __forceinline__ int64_t error(int64_t first) const {
+    return (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 - own % 64;
+  }
+  __device__ __forceinline__ uint32_t stage(int turn) const {
+    return shared_address(memory) + turn % 2 * stage_bytes;
+  }
+  __device__ __forceinline__ const float* vectors(int turn) const {
+    return reinterpret_cast<const float*>(memory + turn % 2 * stage_bytes +
+                                          Layout::vectors(columns));
+  }
+  __device__ __forceinline__ uint32_t out() const {
+    return shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * Layout::kOut;
+  }
+  __device__ __forceinline__ uint32_t state_scratch() const {
+    return out() + Layout::kState0 + threadIdx.x / 32 % 4 * Layout::kState;
+  }
+};
+
+// Rows of `columns` values by the fetching group.
+template <int kRows>
+__device__ __forceinline__ void fetch_columns(int columns, int rank, uint32_t to,
+                                              const uint16_t* from, int64_t step, int inside) {
+  if (columns == 128)
+    fetch_rows_by<128, kRows, kFetchers>(rank, to, from, step, inside);
+  else
+    fetch_rows_by<64, kRows, kFetchers>(rank, to, from, step, inside);
+}
+
+}  // namespace lrnn::kernels::cuda
