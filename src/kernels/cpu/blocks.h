@@ -23,6 +23,16 @@ template <class F, class Body> void for_each_block(int64_t V, Body body) {
   for (; n < total; ++n) body(n * kLanes<F>, std::integral_constant<int, 1>());
 }
 
+// Calls body with a value of the type that is computed in and one of the type that is read and
+// written.
+template <class Body> void by_type(Type type, Body body) {
+  switch (type) {
+    case Type::kFloat32: return body(float(), float());
+    case Type::kFloat64: return body(double(), double());
+    case Type::kBFloat16: return body(float(), Bf16());
+  }
+}
+
 template <class T> T* row_of(const Rows& rows, const Unit& u, int64_t token, int64_t step) {
   return static_cast<T*>(rows.data) + u.batch * rows.batch + (u.begin + token) * rows.token +
          step * rows.step + u.head * rows.head;

@@ -2,7 +2,7 @@
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/decay.h"
 #include "kernels/cpu/delta_product_scan.h"
-#include "kernels/cpu/diagonal_units.h"
+#include "kernels/diagonal.h"
 
 namespace lrnn::kernels::LRNN_ISA {
 namespace {

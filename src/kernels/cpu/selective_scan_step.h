@@ -1,7 +1,7 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/decay.h"
-#include "kernels/cpu/selective_scan_units.h"
+#include "kernels/selective_scan.h"
 
 // What both directions of the selective scan share: the step size, and one vector of channels.
 namespace lrnn::kernels::LRNN_ISA {
@@ -23,7 +23,7 @@ template <class F> inline Vec<F> softplus_slope(Vec<F> x) {
 }
 
 template <class F> inline F wide(F x) { return x; }
-template <class F> inline F wide(rows::Bf16 x) {
+template <class F> inline F wide(Bf16 x) {
   const uint32_t bits = uint32_t(x.bits) << 16;
   float y;
   std::memcpy(&y, &bits, 4);

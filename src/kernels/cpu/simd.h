@@ -1,7 +1,7 @@
 #pragma once
-// Vectors for the files built once per instruction set. Such a file defines LRNN_ISA (a namespace)
-// and LRNN_VECTOR_BYTES before it includes this. Everything has internal linkage: were two
-// instruction sets to share a symbol, the linker would keep either one for both.
+// Vectors for the files that are compiled once per instruction set, of which LRNN_ISA is the
+// namespace. Everything has internal linkage: were two instruction sets to share a symbol, the
+// linker would keep either one for both.
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
@@ -10,6 +10,16 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
+
+#include "kernels/types.h"
+
+#if defined(__AVX512F__)
+#define LRNN_VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define LRNN_VECTOR_BYTES 32
+#else
+#define LRNN_VECTOR_BYTES 16
+#endif
 
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
@@ -84,11 +94,8 @@ inline void transpose_tile(const F* in, int64_t in_stride, F* out, int64_t out_s
 }
 
 // bfloat16 is the upper half of a float; rounding is to nearest, ties to even, and NaN stays NaN.
-struct BFloat16 {
-  uint16_t bits;
-};
 template <class F> [[gnu::always_inline]] inline F widen(F x) { return x; }
-template <class F> [[gnu::always_inline]] inline F widen(BFloat16 x) {
+template <class F> [[gnu::always_inline]] inline F widen(Bf16 x) {
   const uint32_t bits = uint32_t(x.bits) << 16;
   float y;
   std::memcpy(&y, &bits, 4);
@@ -96,7 +103,7 @@ template <class F> [[gnu::always_inline]] inline F widen(BFloat16 x) {
 }
 [[gnu::always_inline]] inline void narrow(float x, float& y) { y = x; }
 [[gnu::always_inline]] inline void narrow(double x, double& y) { y = x; }
-[[gnu::always_inline]] inline void narrow(float x, BFloat16& y) {
+[[gnu::always_inline]] inline void narrow(float x, Bf16& y) {
   uint32_t bits;
   std::memcpy(&bits, &x, 4);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;

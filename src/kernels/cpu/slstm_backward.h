@@ -141,7 +141,8 @@ template <class F, class IO> void slstm_backward_unit(const SlstmBackward& p, co
   SlstmBackwardUnit<F, IO>(p, g, count);
   Bump bump{static_cast<char*>(thread_scratch(count.used))};
   const SlstmBackwardUnit<F, IO> unit(p, g, bump);
-  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(slstm_unit(p, g, s));
+  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
+  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(units(s, g.head));
   unit.write(g);
 }
 

@@ -1,12 +1,17 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/gates.h"
-#include "kernels/cpu/slstm_units.h"
+#include "kernels/slstm.h"
 
 // What both directions of time share: the gates of one vector of units, and how a head's arrays are
 // laid out. Rows of gates are [4,ld], with the units of a gate padded to whole vectors.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
+
+// One head of the sequences first .. last-1.
+struct SlstmGroup {
+  int64_t head, group, first, last;
+};
 
 // With a = log sigmoid(f) + m the new m is the larger of i and a (i at the first step), so that one
 // of the two gates is 1 and the other exp(-|i - a|).
