@@ -3,7 +3,7 @@
 #include "kernels/cpu/row_norm.h"
 #include "kernels/cpu/row_swiglu.h"
 
-namespace lrnn::kernels::rows {
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
 
 template <class Io> void exp_rows(const Io* x, int64_t n, Io* y) {
@@ -17,11 +17,9 @@ template <class Io> constexpr Table<Io> make_table() {
 
 }  // namespace
 
-namespace LRNN_ISA {
 const Table<float> kFloat = make_table<float>();
 const Table<double> kDouble = make_table<double>();
 const Table<Bf16> kBf16 = make_table<Bf16>();
 const FlatTable kFlat = {adamw, sum_of_squares};
-}  // namespace LRNN_ISA
 
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

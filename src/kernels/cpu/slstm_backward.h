@@ -67,7 +67,7 @@ template <class F, class IO> struct SlstmBackwardUnit {
       const Vec<F> rest = load(x + j), of_input = gate.by_input * rest, of_forget = rest - of_input;
       const Vec<F> da = gate.forget * (c * cell + n * count) + of_forget;
       store(out + j, gate.input * (gate.z * cell + count) + of_input);
-      store(out + ld + j, da * sigmoid<F>(-load(raw + i * gates + ld + j)));
+      store(out + ld + j, da * sigmoid(-load(raw + i * gates + ld + j)));
       store(out + 2 * ld + j, cell * gate.input * (1 - gate.z * gate.z));
       store(out + 3 * ld + j, d * h * (1 - gate.o));
       store(dc + j, gate.forget * cell), store(dn + j, gate.forget * count);
