@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // The delta product on the CPU, forward and backward, free of torch. ops/delta_product.h says what
@@ -49,10 +49,15 @@ struct DeltaProductBackward : DeltaProductInputs {
   void* dstate = nullptr;     // wide [S,H,K,V], or null where nobody asks
 };
 
+// Tokens per chunk of the backward products; a segment is kDeltaProductChunks of them.
+inline constexpr int64_t kDeltaProductChunks = 8;
+inline int64_t delta_product_chunk(int64_t N) { return N < 32 ? 32 / N : 1; }
 // Tokens between two kept states. A sequence's own first state is not kept: it is `state`.
-int64_t delta_product_segment(int64_t N);
+inline int64_t delta_product_segment(int64_t N) {
+  return delta_product_chunk(N) * kDeltaProductChunks;
+}
 
-void delta_product_forward(const DeltaProductForward& p, const Parallel& parallel);
-void delta_product_backward(const DeltaProductBackward& p, const Parallel& parallel);
+LRNN_KERNEL(delta_product_forward, DeltaProductForward)
+LRNN_KERNEL(delta_product_backward, DeltaProductBackward)
 
 }  // namespace lrnn::kernels

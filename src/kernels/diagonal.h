@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // A state with a diagonal transition, or a diagonal plus a rank-one one, on the CPU: the recurrence
@@ -47,7 +47,7 @@ struct DiagonalBackward : DiagonalInputs {
 // Tokens between two kept states. A sequence's own first state is not kept: it is `state`.
 inline constexpr int64_t kDiagonalChunk = 32;
 
-void diagonal_forward(const DiagonalForward& p, const Parallel& parallel);
-void diagonal_backward(const DiagonalBackward& p, const Parallel& parallel);
+LRNN_KERNEL(diagonal_forward, DiagonalForward)
+LRNN_KERNEL(diagonal_backward, DiagonalBackward)
 
 }  // namespace lrnn::kernels

@@ -9,7 +9,7 @@
 namespace lrnn::kernels {
 namespace {
 
-// Exactly what CMakeLists.txt lets the compiler use in *_avx512.cpp and *_avx2.cpp.
+// Exactly what CMakeLists.txt lets the compiler use for each.
 Isa detect() {
 #if defined(__x86_64__)
   const bool fma = __builtin_cpu_supports("fma");

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // The mLSTM cell on the CPU, forward and backward, free of torch. ops/mlstm.h says what it
@@ -42,7 +42,7 @@ struct MlstmBackward : MlstmInputs {
 
 inline constexpr int64_t kMlstmChunk = 64;
 
-void mlstm_forward(const MlstmForward& p, const Parallel& parallel);
-void mlstm_backward(const MlstmBackward& p, const Parallel& parallel);
+LRNN_KERNEL(mlstm_forward, MlstmForward)
+LRNN_KERNEL(mlstm_backward, MlstmBackward)
 
 }  // namespace lrnn::kernels

@@ -14,8 +14,7 @@ struct Parallel {
   void operator()(int64_t n, const Body& body) const { run(n, body); }
 };
 
-inline const Parallel serial{[](int64_t n, const Parallel::Body& body) {
-  for (int64_t i = 0; i < n; ++i) body(i);
-}};
+// All on this thread.
+extern const Parallel serial;
 
 }  // namespace lrnn::kernels

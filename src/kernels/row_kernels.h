@@ -1,16 +1,15 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
+#include "kernels/types.h"
 
 // Kernels over rows of contiguous values: norms, SwiGLU, the short convolution and AdamW. Each
 // works on the range it is given and nothing else, so the caller may hand ranges to any threads;
 // sums that cross rows are left in partial results of fixed ranges, to be added in a fixed order.
 namespace lrnn::kernels::rows {
 
-struct Bf16 {
-  uint16_t bits;
-};
+using kernels::Bf16;
 
 // The type an element type is computed in.
 template <class Io> struct Computed { using type = Io; };
@@ -83,7 +82,13 @@ struct FlatTable {
   double (*sum_of_squares)(const float* x, int64_t n);
 };
 
+LRNN_EVERY_ISA(extern const Table<float> kFloat; extern const Table<double> kDouble;
+               extern const Table<Bf16> kBf16; extern const FlatTable kFlat;)
+
 template <class Io> const Table<Io>& table(Isa isa = best_isa());
-const FlatTable& flat_table(Isa isa = best_isa());
+template <> inline const Table<float>& table(Isa isa) { return LRNN_OF_ISA(isa, kFloat); }
+template <> inline const Table<double>& table(Isa isa) { return LRNN_OF_ISA(isa, kDouble); }
+template <> inline const Table<Bf16>& table(Isa isa) { return LRNN_OF_ISA(isa, kBf16); }
+inline const FlatTable& flat_table(Isa isa = best_isa()) { return LRNN_OF_ISA(isa, kFlat); }
 
 }  // namespace lrnn::kernels::rows

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // The selective scan of Mamba on the CPU, forward and backward, free of torch. ops/selective_scan.h
@@ -47,10 +47,15 @@ struct SelectiveScanBackward : SelectiveScanInputs {
 
 // Tokens between two kept states. A sequence's own first state is not kept: it is `state`.
 inline constexpr int64_t kSelectiveScanChunk = 32;
-// The groups of channels, each of which leaves partial sums.
-int64_t selective_scan_groups(int64_t D, Type type);
+// The groups of channels, each of which leaves partial sums: so many bytes of wide channels, a
+// whole number of vectors for every instruction set, that sums over a group cross lanes once.
+inline constexpr int64_t kScanGroupBytes = 256;
+inline int64_t selective_scan_groups(int64_t D, Type type) {
+  const int64_t channels = kScanGroupBytes / (type == Type::kFloat64 ? 8 : 4);
+  return (D + channels - 1) / channels;
+}
 
-void selective_scan_forward(const SelectiveScanForward& p, const Parallel& parallel);
-void selective_scan_backward(const SelectiveScanBackward& p, const Parallel& parallel);
+LRNN_KERNEL(selective_scan_forward, SelectiveScanForward)
+LRNN_KERNEL(selective_scan_backward, SelectiveScanBackward)
 
 }  // namespace lrnn::kernels

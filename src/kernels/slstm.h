@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // The sLSTM cell on the CPU, forward and backward, free of torch. ops/slstm.h says what it
@@ -41,9 +41,9 @@ struct SlstmBackward : SlstmInputs {
 };
 
 // Sequences are worked on in this many groups, a function of their number alone.
-int64_t slstm_groups(int64_t S);
+inline int64_t slstm_groups(int64_t S) { return S < 1 ? 1 : S < 32 ? S : 32; }
 
-void slstm_forward(const SlstmForward& p, const Parallel& parallel);
-void slstm_backward(const SlstmBackward& p, const Parallel& parallel);
+LRNN_KERNEL(slstm_forward, SlstmForward)
+LRNN_KERNEL(slstm_backward, SlstmBackward)
 
 }  // namespace lrnn::kernels

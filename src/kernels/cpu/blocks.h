@@ -1,6 +1,6 @@
 #pragma once
-#include "kernels/cpu/simd.h"
 #include "kernels/cpu/units.h"
+#include "kernels/cpu/vec.h"
 
 // What the recurrences with a matrix for a state share: rows of a unit, blocks of columns, scratch.
 namespace lrnn::kernels::LRNN_ISA {
@@ -23,6 +23,16 @@ template <class F, class Body> void for_each_block(int64_t V, Body body) {
   for (; n < total; ++n) body(n * kLanes<F>, std::integral_constant<int, 1>());
 }
 
+// Calls body with a value of the type that is computed in and one of the type that is read and
+// written.
+template <class Body> void by_type(Type type, Body body) {
+  switch (type) {
+    case Type::kFloat32: return body(float(), float());
+    case Type::kFloat64: return body(double(), double());
+    case Type::kBFloat16: return body(float(), Bf16());
+  }
+}
+
 template <class T> T* row_of(const Rows& rows, const Unit& u, int64_t token, int64_t step) {
   return static_cast<T*>(rows.data) + u.batch * rows.batch + (u.begin + token) * rows.token +
          step * rows.step + u.head * rows.head;
@@ -41,6 +51,21 @@ template <class T> [[gnu::always_inline]] inline void prefetch_to_write(T* row, 
 // from memory.
 inline constexpr int64_t kPrefetchTokens = 2;
 
+// Decayed states reach denormals, on which some machines are a hundred times slower. Flushes them
+// to zero while it lives.
+class FlushDenormals {
+ public:
+#if defined(__SSE2__)
+  FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
+  ~FlushDenormals() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#else
+  FlushDenormals() {}
+#endif
+};
+
 // A sequential allocator; with a null base it only counts.
 struct Bump {
   char* base;
@@ -51,6 +76,24 @@ struct Bump {
     return p;
   }
 };
+
+// The compiler makes vectors of the conversions by itself, and wastes fewer on short rows.
+template <class F, class IO> inline void read_row(const IO* in, int64_t n, F* out) {
+  int64_t i = 0;
+  if constexpr (std::is_same_v<F, IO>)
+    for (; i + kLanes<F> <= n; i += kLanes<F>) store(out + i, load(in + i));
+  for (; i < n; ++i) out[i] = widen<F>(in[i]);
+}
+template <class F, class IO> inline void write_row(const F* in, int64_t n, IO* out) {
+  int64_t i = 0;
+  if constexpr (std::is_same_v<F, IO>)
+    for (; i + kLanes<F> <= n; i += kLanes<F>) store(out + i, load(in + i));
+  for (; i < n; ++i) out[i] = narrow<IO>(in[i]);
+}
+// out = factor * in over a multiple of the lanes.
+template <class F> inline void scale_row(F factor, const F* in, int64_t n, F* out) {
+  for (int64_t i = 0; i < n; i += kLanes<F>) store(out + i, factor * load(in + i));
+}
 
 // Rows as F: in place where the type is already F, otherwise converted into one of four buffers.
 template <class F, class IO> struct Reader {
@@ -70,11 +113,9 @@ template <class F, class IO> struct Reader {
 template <class F, int NV, class IO>
 [[gnu::always_inline]] inline void load_block(const IO* in, int64_t n, Vec<F> (&out)[NV]) {
   constexpr int W = kLanes<F>;
-  if constexpr (std::is_same_v<F, IO>) {
-    if (n == NV * W) {
-      for (int i = 0; i < NV; ++i) out[i] = load(in + i * W);
-      return;
-    }
+  if (n == NV * W) {
+    for (int i = 0; i < NV; ++i) out[i] = load(in + i * W);
+    return;
   }
   alignas(64) F row[NV * W] = {};
   read_row(in, n, row);
@@ -84,11 +125,9 @@ template <class F, int NV, class IO>
 template <class F, int NV, class IO>
 [[gnu::always_inline]] inline void store_block(const Vec<F> (&in)[NV], int64_t n, IO* out) {
   constexpr int W = kLanes<F>;
-  if constexpr (std::is_same_v<F, IO>) {
-    if (n == NV * W) {
-      for (int i = 0; i < NV; ++i) store(out + i * W, in[i]);
-      return;
-    }
+  if (n == NV * W) {
+    for (int i = 0; i < NV; ++i) store(out + i * W, in[i]);
+    return;
   }
   alignas(64) F row[NV * W];
   for (int i = 0; i < NV; ++i) store(row + i * W, in[i]);

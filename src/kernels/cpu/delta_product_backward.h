@@ -26,7 +26,7 @@ template <class F, class IO> struct BackwardUnit {
   Unit u;
   int64_t Kp, Vp, Cp;      // K, V and micro-steps per chunk, rounded up to cache lines
   int64_t ldk, ldv, ldc;   // row strides
-  F *G, *GT, *ST, *spare;  // [Kp,ldv] of each head [Vp,ldk] kChunksPerSegment x [Vp,ldk] [Kp,ldv]
+  F *G, *GT, *ST, *spare;  // [Kp,ldv] of each head [Vp,ldk] kDeltaProductChunks x [Vp,ldk] [Kp,ldv]
   F *q, *k, *bk;           // [tokens,ldk] [steps,ldk] [steps,ldk] (minus beta k)
   F *D, *Dr, *DT;          // [Cp,ldv] [Cp,ldv] (rho D) [Vp,ldc]
   F *oY, *XE, *out, *src;  // do over Y, X over E, dq over er: [tokens + steps, .]; [steps,ldk]
@@ -36,7 +36,8 @@ template <class F, class IO> struct BackwardUnit {
   BackwardUnit(const DeltaProductBackward& p_, Team team, Bump& bump) : p(p_), u(team.units[0]) {
     constexpr int64_t line = 64 / int64_t(sizeof(F));
     const auto up = [](int64_t n) { return (n + line - 1) / line * line; };
-    const int64_t tokens = u.length < chunk_tokens(p.N) ? u.length : chunk_tokens(p.N);
+    const int64_t tokens =
+        u.length < delta_product_chunk(p.N) ? u.length : delta_product_chunk(p.N);
     const int64_t steps = tokens * p.N, both = tokens + steps;
     Kp = up(p.K), Vp = up(p.V), Cp = up(steps);
     ldk = padded<F>(p.K), ldv = padded<F>(p.V), ldc = padded<F>(steps);
@@ -50,7 +51,7 @@ template <class F, class IO> struct BackwardUnit {
     beta = bump.take<F>(steps), a = bump.take<F>(tokens), gamma = bump.take<F>(tokens);
     rho = bump.take<F>(tokens), Gamma = bump.take<F>(tokens * tokens);
     padded_bytes = bump.used;
-    ST = bump.take<F>(kChunksPerSegment * Vp * ldk);
+    ST = bump.take<F>(kDeltaProductChunks * Vp * ldk);
   }
 
   int64_t token_index(int64_t t) const { return u.batch * p.T + u.begin + t; }
@@ -276,7 +277,7 @@ template <class F, class IO> struct BackwardUnit {
 
   // The segment of `next` that begins at next_begin will be the next one.
   void segment(int64_t begin, int64_t end, const Unit& next, int64_t next_begin) const {
-    const int64_t step = chunk_tokens(p.N), chunks = (end - begin + step - 1) / step;
+    const int64_t step = delta_product_chunk(p.N), chunks = (end - begin + step - 1) / step;
     const bool has_state = load_state(begin, ST);
     for (int64_t c = 0; c + 1 < chunks; ++c) {
       load_writes(begin + c * step, step);

@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/delta_product_scan.h"
-#include "kernels/cpu/delta_product_units.h"
+#include "kernels/delta_product.h"
 
 // Forward of a stretch of one head of one sequence, C = 1 or 2 micro-steps for one pass over the
 // state. A pass reads S for the next ones; the second of a pair adds by itself what the first will
@@ -17,6 +17,10 @@
 // odd) has its output from the state before them: o = a_0 S^T q + (q . k_0) d_0.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
+
+// Tokens that forward walks of one head before it turns to the next of a team: even, so that pairs
+// of micro-steps are the same ones whatever the stretch.
+constexpr int64_t kStretch = 64;
 
 // Whether to take pairs. They do the same multiply-adds with half the loads and stores of the
 // state, which limit a large one; a small one waits for the products of keys instead, and 16

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/vec.h"
 
 // One pass over a column block of the state: NV vectors wide, K rows. The two directions of time.
 namespace lrnn::kernels::LRNN_ISA {

@@ -1,35 +1,28 @@
-#include "kernels/diagonal.h"
+#include "kernels/cpu/diagonal_backward.h"
+#include "kernels/cpu/diagonal_forward.h"
 
-#include "kernels/cpu/diagonal_units.h"
-#include "kernels/isa.h"
-
-namespace lrnn::kernels {
+namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
-const DiagonalUnits& units() {
-#if defined(__x86_64__)
-  const Isa isa = best_isa();
-  if (isa == Isa::kAvx512) return kDiagonalAvx512;
-  if (isa == Isa::kAvx2) return kDiagonalAvx2;
-#endif
-  return kDiagonalBaseline;
-}
-
-template <class Problem, class Function>
-void run(const Problem& p, Function* unit, const Parallel& parallel) {
+template <class Problem>
+void run_diagonal(const Problem& p, const Parallel& parallel,
+                  void (*unit)(const Problem&, const Unit&)) {
   const double work = 3.0 * double(p.B * p.T * p.H) * double(p.K * p.V + 256);
-  run_units(plan_units(p.S, p.H, p.T, p.cu_seqlens), work, parallel,
-            [&](const Unit& u) { unit(p, u); });
+  run_units({p.S, p.H, p.T, p.cu_seqlens, work}, parallel, [&](const Unit& u) { unit(p, u); });
 }
 
 }  // namespace
 
 void diagonal_forward(const DiagonalForward& p, const Parallel& parallel) {
-  run(p, units().forward[int(p.type)], parallel);
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_diagonal(p, parallel, diagonal_forward_unit<F, IO>);
+  });
 }
 
 void diagonal_backward(const DiagonalBackward& p, const Parallel& parallel) {
-  run(p, units().backward[int(p.type)], parallel);
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_diagonal(p, parallel, diagonal_backward_unit<F, IO>);
+  });
 }
 
-}  // namespace lrnn::kernels
+}  // namespace lrnn::kernels::LRNN_ISA

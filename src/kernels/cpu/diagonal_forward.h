@@ -1,8 +1,8 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
-#include "kernels/cpu/decay.h"
 #include "kernels/cpu/delta_product_scan.h"
-#include "kernels/cpu/diagonal_units.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/diagonal.h"
 
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
@@ -62,8 +62,8 @@ template <class F, int NV, bool kRank, bool kNext, bool kQ>
 // `slopes` are whole vectors.
 template <class F>
 void read_decay(const F* log_decay, int64_t K, bool negative, F* a, F* slopes = nullptr) {
-  rows::over<F>(K, [&](int64_t i, auto part) {
-    const Vec<F> e = rows::exp_(rows::load(log_decay + i, part));
+  over<F>(K, [&](int64_t i, auto part) {
+    const Vec<F> e = exp_(load(log_decay + i, part));
     store(a + i, negative ? transition<F, true>(e) : e);
     if (slopes) store(slopes + i, negative ? slope<F, true>(e) : e);
   });

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/vec.h"
 
 // Small matrix products, register-tiled, for operands that sit in the first two cache levels.
 namespace lrnn::kernels::LRNN_ISA {

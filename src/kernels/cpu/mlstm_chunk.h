@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/matrix.h"
-#include "kernels/cpu/mlstm_units.h"
+#include "kernels/mlstm.h"
 
 // A chunk of L tokens as both directions of time see it. With the stabilised gates f', i':
 //

@@ -1,8 +1,11 @@
 #pragma once
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/vec.h"
+#include "kernels/row_kernels.h"
 
-namespace lrnn::kernels::rows {
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
+
+using namespace kernels::LRNN_ISA;
 
 inline Vec<float> square_root(Vec<float> x) {
   Vec<float> r;
@@ -23,7 +26,8 @@ void adamw(const AdamwStep& a, int64_t n, float* p, const float* grad, float* m,
 }
 
 double sum_of_squares(const float* x, int64_t n) {
-  typedef float Half __attribute__((vector_size(kBytes / 2)));  // as many floats as doubles fit
+  typedef float Half
+      __attribute__((vector_size(kVectorBytes / 2)));  // as many floats as doubles fit
   Vec<double> even{}, odd{};
   int64_t i = 0;
   const auto squared = [&](int64_t at) {
@@ -42,4 +46,4 @@ double sum_of_squares(const float* x, int64_t n) {
 }
 
 }  // namespace
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

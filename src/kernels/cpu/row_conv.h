@@ -1,8 +1,11 @@
 #pragma once
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/row_kernels.h"
 
-namespace lrnn::kernels::rows {
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
+
+using namespace kernels::LRNN_ISA;
 
 // The sequence that owns token t.
 template <class Io> int64_t sequence_of(const Conv<Io>& a, int64_t t) {
@@ -163,4 +166,4 @@ void conv_backward(const Conv<Io>& a, int64_t first, int64_t last, const ConvGra
 }
 
 }  // namespace
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

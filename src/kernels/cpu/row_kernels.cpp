@@ -1,37 +1,25 @@
-#include "kernels/row_kernels.h"
+#include "kernels/cpu/row_adamw.h"
+#include "kernels/cpu/row_conv.h"
+#include "kernels/cpu/row_norm.h"
+#include "kernels/cpu/row_swiglu.h"
 
-// Which of the builds of the row kernels this machine runs.
-namespace lrnn::kernels::rows {
-
-#define LRNN_TABLES(isa)              \
-  namespace isa {                     \
-  extern const Table<float> kFloat;   \
-  extern const Table<double> kDouble; \
-  extern const Table<Bf16> kBf16;     \
-  extern const FlatTable kFlat;       \
-  }
-LRNN_TABLES(baseline)
-LRNN_TABLES(avx2)
-LRNN_TABLES(avx512)
-#undef LRNN_TABLES
-
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
-template <class T> const T& choose(Isa isa, const T& baseline, const T& avx2, const T& avx512) {
-  return isa == Isa::kAvx512 ? avx512 : isa == Isa::kAvx2 ? avx2 : baseline;
+
+template <class Io> void exp_rows(const Io* x, int64_t n, Io* y) {
+  over<Real<Io>>(n, [&](int64_t i, auto part) { store(y + i, exp_(load(x + i, part)), part); });
 }
+
+template <class Io> constexpr Table<Io> make_table() {
+  return {norm<Io>, norm_backward<Io>, swiglu<Io>,  swiglu_backward<Io>,
+          conv<Io>, conv_backward<Io>, exp_rows<Io>};
+}
+
 }  // namespace
 
-template <> const Table<float>& table(Isa isa) {
-  return choose(isa, baseline::kFloat, avx2::kFloat, avx512::kFloat);
-}
-template <> const Table<double>& table(Isa isa) {
-  return choose(isa, baseline::kDouble, avx2::kDouble, avx512::kDouble);
-}
-template <> const Table<Bf16>& table(Isa isa) {
-  return choose(isa, baseline::kBf16, avx2::kBf16, avx512::kBf16);
-}
-const FlatTable& flat_table(Isa isa) {
-  return choose(isa, baseline::kFlat, avx2::kFlat, avx512::kFlat);
-}
+const Table<float> kFloat = make_table<float>();
+const Table<double> kDouble = make_table<double>();
+const Table<Bf16> kBf16 = make_table<Bf16>();
+const FlatTable kFlat = {adamw, sum_of_squares};
 
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

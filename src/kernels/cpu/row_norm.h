@@ -1,8 +1,11 @@
 #pragma once
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/vec.h"
+#include "kernels/row_kernels.h"
 
-namespace lrnn::kernels::rows {
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
+
+using namespace kernels::LRNN_ISA;
 
 template <class Io> inline Real<Io> inverse_norm(const Norm<Io>& a, const Io* x) {
   using R = Real<Io>;
@@ -71,4 +74,4 @@ void norm_backward(const Norm<Io>& a, int64_t first, int64_t last, const Io* dy,
 }
 
 }  // namespace
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

@@ -1,8 +1,11 @@
 #pragma once
-#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/row_kernels.h"
 
-namespace lrnn::kernels::rows {
+namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
+
+using namespace kernels::LRNN_ISA;
 
 template <class Io> void swiglu(const Swiglu<Io>& a, int64_t first, int64_t last, Io* h) {
   for (int64_t i = first; i < last; ++i) {
@@ -29,4 +32,4 @@ void swiglu_backward(const Swiglu<Io>& a, int64_t first, int64_t last, const Io*
 }
 
 }  // namespace
-}  // namespace lrnn::kernels::rows
+}  // namespace lrnn::kernels::rows::LRNN_ISA

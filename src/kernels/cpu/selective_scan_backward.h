@@ -13,7 +13,7 @@ namespace {
 
 template <class F, class IO> struct ScanBackward {
   static constexpr int W = kLanes<F>;
-  static constexpr int64_t kVectors = kScanGroupBytes / LRNN_VECTOR_BYTES;
+  static constexpr int64_t kVectors = kScanGroupBytes / kVectorBytes;
   const SelectiveScanBackward& p;
   const Unit& u;
   int64_t Np;          // N rounded up to vectors
@@ -46,7 +46,7 @@ template <class F, class IO> struct ScanBackward {
                  skip = load_or_zero<F>(p.skip, c, part);
     if (t0 > 0) {
       const F* const kept = kept_scan_state<const F>(p, u, t0) + c;
-      for (int64_t i = 0; i < p.N; ++i) store(h + i * W, rows::load(kept + i * p.D, part));
+      for (int64_t i = 0; i < p.N; ++i) store(h + i * W, load(kept + i * p.D, part));
     } else if (p.state) {
       gather(static_cast<const F*>(p.state) + u.sequence * p.D * p.N, p.N, c, lanes_of<F>(part), h);
     } else {
@@ -54,19 +54,19 @@ template <class F, class IO> struct ScanBackward {
     }
     const F* const a = A + v * p.N * W;
     for (int64_t t = 0; t < n; ++t) {
-      const Vec<F> input = rows::load(row_of<const IO>(p.u, u, t0 + t, 0) + c, part);
-      const Vec<F> before = rows::load(row_of<const IO>(p.delta, u, t0 + t, 0) + c, part) + bias;
+      const Vec<F> input = load(row_of<const IO>(p.u, u, t0 + t, 0) + c, part);
+      const Vec<F> before = load(row_of<const IO>(p.delta, u, t0 + t, 0) + c, part) + bias;
       const Vec<F> step = p.softplus ? softplus<F>(before) : before, write = step * input;
       const IO* const B = row_of<const IO>(p.B, u, t0 + t, 0);
       const IO* const C = has_dy() ? row_of<const IO>(p.C, u, t0 + t, 0) : B;
       F *const e = E + t * p.N * W, *const from = h + t * p.N * W, *const to = from + p.N * W;
       Vec<F> sum = skip * input;
       for (int64_t i = 0; i < p.N; ++i) {
-        const Vec<F> e_i = rows::exp_(step * load(a + i * W));
+        const Vec<F> e_i = exp_(step * load(a + i * W));
         const Vec<F> next =
-            fma<F>(transition<F, kNegative>(e_i), load(from + i * W), write * wide<F>(B[i]));
+            fma<F>(transition<F, kNegative>(e_i), load(from + i * W), write * widen<F>(B[i]));
         store(e + i * W, e_i), store(to + i * W, next);
-        sum = fma<F>(next, splat<F>(wide<F>(C[i])), sum);
+        sum = fma<F>(next, splat<F>(widen<F>(C[i])), sum);
       }
       store(x + t * W, before), store(dt + t * W, step);
       store(in + t * W, input), store(y + t * W, sum);
@@ -75,12 +75,11 @@ template <class F, class IO> struct ScanBackward {
 
   // dy behind the gate, and the gate's own gradient.
   template <class Part> Vec<F> upstream(int64_t t0, int64_t t, int64_t c, Part part) const {
-    Vec<F> dy = rows::load(row_of<const IO>(p.dy, u, t0 + t, 0) + c, part);
+    Vec<F> dy = load(row_of<const IO>(p.dy, u, t0 + t, 0) + c, part);
     if (!p.z.data) return dy;
-    const Vec<F> z = rows::load(row_of<const IO>(p.z, u, t0 + t, 0) + c, part);
-    const Vec<F> s = rows::sigmoid(z);
-    rows::store(row_of<IO>(p.dz, u, t0 + t, 0) + c, dy * load(y + t * W) * rows::silu_slope(z, s),
-                part);
+    const Vec<F> z = load(row_of<const IO>(p.z, u, t0 + t, 0) + c, part);
+    const Vec<F> s = sigmoid(z);
+    store(row_of<IO>(p.dz, u, t0 + t, 0) + c, dy * load(y + t * W) * silu_slope(z, s), part);
     return dy * z * s;
   }
 
@@ -116,20 +115,20 @@ template <class F, class IO> struct ScanBackward {
       Vec<F> reads{}, decays{};  // sum_n G B, sum_n G F h A
       for (int64_t i = 0; i < p.N; ++i) {
         const Vec<F> e_i = load(e + i * W);
-        const Vec<F> g_i = fma<F>(splat<F>(wide<F>(C[i])), dy, load(g + i * W));
+        const Vec<F> g_i = fma<F>(splat<F>(widen<F>(C[i])), dy, load(g + i * W));
         const Vec<F> moved = g_i * slope<F, kNegative>(e_i) * load(before + i * W);
         store(dc + i * W, fma<F>(dy, load(after + i * W), load(dc + i * W)));
         store(db + i * W, fma<F>(g_i, step * input, load(db + i * W)));
         store(da + i * W, fma<F>(moved, step, load(da + i * W)));
-        reads = fma<F>(g_i, splat<F>(wide<F>(B[i])), reads);
+        reads = fma<F>(g_i, splat<F>(widen<F>(B[i])), reads);
         decays = fma<F>(moved, load(a + i * W), decays);
         store(g + i * W, transition<F, kNegative>(e_i) * g_i);
       }
       Vec<F> d_step = fma<F>(input, reads, decays);
       if (p.softplus) d_step *= softplus_slope<F>(load(x + t * W));
       dbias_sum += d_step, dskip_sum = fma<F>(dy, input, dskip_sum);
-      rows::store(row_of<IO>(p.ddelta, u, t0 + t, 0) + c, d_step, part);
-      rows::store(row_of<IO>(p.du, u, t0 + t, 0) + c, fma<F>(step, reads, skip * dy), part);
+      store(row_of<IO>(p.ddelta, u, t0 + t, 0) + c, d_step, part);
+      store(row_of<IO>(p.du, u, t0 + t, 0) + c, fma<F>(step, reads, skip * dy), part);
     }
     store(dskip + v * W, dskip_sum), store(dbias + v * W, dbias_sum);
   }
@@ -142,9 +141,9 @@ template <class F, class IO> struct ScanBackward {
       for (int64_t i = 0; i < p.N; i += W) {
         const Vec<F> total = lane_sums(parts + (t * Np + i) * W);
         if (i + W <= p.N)
-          rows::store(out + i, total, rows::All{});
+          store(out + i, total, All{});
         else
-          rows::store(out + i, total, rows::First{p.N - i});
+          store(out + i, total, First{p.N - i});
       }
     }
   }
@@ -189,8 +188,8 @@ template <class F, class IO> struct ScanBackward {
       const int64_t lanes = lanes_of<F>(part);
       scatter(dA + v * size, p.N, c, lanes, static_cast<F*>(p.dA) + at * p.N);
       if (p.dstate) scatter(G + v * size, p.N, c, lanes, static_cast<F*>(p.dstate) + at * p.N);
-      rows::store(static_cast<F*>(p.dskip) + at + c, load(dskip + v * W), part);
-      rows::store(static_cast<F*>(p.dbias) + at + c, load(dbias + v * W), part);
+      store(static_cast<F*>(p.dskip) + at + c, load(dskip + v * W), part);
+      store(static_cast<F*>(p.dbias) + at + c, load(dbias + v * W), part);
       ++v;
     });
   }

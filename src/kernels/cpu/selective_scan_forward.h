@@ -15,10 +15,10 @@ template <class F, class IO> struct ScanForward {
   Vec<F> advance(Vec<F> dt, Vec<F> write, const IO* B, const IO* C) const {
     Vec<F> y{};
     for (int64_t n = 0; n < p.N; ++n) {
-      const Vec<F> a = transition<F, kNegative>(rows::exp_(dt * load(A + n * W)));
-      const Vec<F> next = fma<F>(a, load(h + n * W), write * wide<F>(B[n]));
+      const Vec<F> a = transition<F, kNegative>(exp_(dt * load(A + n * W)));
+      const Vec<F> next = fma<F>(a, load(h + n * W), write * widen<F>(B[n]));
       store(h + n * W, next);
-      if constexpr (kOutput) y = fma<F>(next, splat<F>(wide<F>(C[n])), y);
+      if constexpr (kOutput) y = fma<F>(next, splat<F>(widen<F>(C[n])), y);
     }
     return y;
   }
@@ -51,19 +51,19 @@ template <class F, class IO> struct ScanForward {
             : (output ? &ScanForward::advance<false, true> : &ScanForward::advance<false, false>);
     for (int64_t t = 0; t < u.length; ++t) {
       if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c);
-      const Vec<F> in = rows::load(row_of<const IO>(p.u, u, t, 0) + c, part);
-      const Vec<F> x = rows::load(row_of<const IO>(p.delta, u, t, 0) + c, part) + bias;
+      const Vec<F> in = load(row_of<const IO>(p.u, u, t, 0) + c, part);
+      const Vec<F> x = load(row_of<const IO>(p.delta, u, t, 0) + c, part) + bias;
       const Vec<F> dt = p.softplus ? softplus<F>(x) : x;
       const IO* const C = output ? row_of<const IO>(p.C, u, t, 0) : nullptr;
       Vec<F> y = (this->*step)(dt, dt * in, row_of<const IO>(p.B, u, t, 0), C);
       if (output) {
         y = fma<F>(skip, in, y);
-        if (p.z.data) y *= rows::silu(rows::load(row_of<const IO>(p.z, u, t, 0) + c, part));
-        rows::store(row_of<IO>(p.y, u, t, 0) + c, y, part);
+        if (p.z.data) y *= silu(load(row_of<const IO>(p.z, u, t, 0) + c, part));
+        store(row_of<IO>(p.y, u, t, 0) + c, y, part);
       }
       if (p.states && (t + 1) % kSelectiveScanChunk == 0 && t + 1 < u.length) {
         F* const kept = kept_scan_state<F>(p, u, t + 1) + c;
-        for (int64_t n = 0; n < p.N; ++n) rows::store(kept + n * p.D, load(h + n * W), part);
+        for (int64_t n = 0; n < p.N; ++n) store(kept + n * p.D, load(h + n * W), part);
       }
     }
     scatter(h, p.N, c, lanes, static_cast<F*>(p.final_state) + at);

@@ -1,34 +1,11 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
-#include "kernels/cpu/decay.h"
-#include "kernels/cpu/selective_scan_units.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/selective_scan.h"
 
 // What both directions of the selective scan share: the step size, and one vector of channels.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
-
-// log(1 + e^x) = max(x, 0) + log1p(e^-|x|), with log1p(e) = 2 artanh(e / (2 + e)): its series in
-// s <= 1/3 is exact to the last place for small e too. Above 20 it is x, as torch has it.
-template <class F> inline Vec<F> softplus(Vec<F> x) {
-  constexpr int kTerms = sizeof(F) == 4 ? 8 : 17;
-  const Vec<F> e = rows::exp_(x < 0 ? x : -x);
-  const Vec<F> s = e * rows::reciprocal(2 + e), s2 = s * s;
-  Vec<F> series = splat<F>(F(1) / (2 * kTerms + 1));
-#pragma GCC unroll 20
-  for (int i = kTerms - 1; i >= 0; --i) series = fma<F>(series, s2, splat<F>(F(1) / (2 * i + 1)));
-  return x > 20 ? x : (x > 0 ? x : Vec<F>{}) + 2 * s * series;
-}
-template <class F> inline Vec<F> softplus_slope(Vec<F> x) {
-  return x > 20 ? splat<F>(1) : rows::sigmoid(x);
-}
-
-template <class F> inline F wide(F x) { return x; }
-template <class F> inline F wide(rows::Bf16 x) {
-  const uint32_t bits = uint32_t(x.bits) << 16;
-  float y;
-  std::memcpy(&y, &bits, 4);
-  return y;
-}
 
 // Columns c .. c + lanes of a matrix [D,N], transposed: [N][W], zeros beyond.
 template <class F> void gather(const F* from, int64_t N, int64_t c, int64_t lanes, F* to) {
@@ -43,7 +20,7 @@ template <class F> void scatter(const F* from, int64_t N, int64_t c, int64_t lan
 }
 
 template <class F, class Part> inline Vec<F> load_or_zero(const void* from, int64_t c, Part part) {
-  return from ? rows::load(static_cast<const F*>(from) + c, part) : Vec<F>{};
+  return from ? load(static_cast<const F*>(from) + c, part) : Vec<F>{};
 }
 
 // Where the kept state of a unit begins that enters token t > 0; [N,D].
@@ -59,11 +36,11 @@ template <class F, class Body> void for_each_vector(const Unit& u, int64_t D, Bo
   constexpr int64_t W = kLanes<F>, group = kScanGroupBytes / int64_t(sizeof(F));
   const int64_t begin = u.head * group, end = begin + group < D ? begin + group : D;
   int64_t c = begin;
-  for (; c + W <= end; c += W) body(c, rows::All{});
-  if (c < end) body(c, rows::First{end - c});
+  for (; c + W <= end; c += W) body(c, All{});
+  if (c < end) body(c, First{end - c});
 }
-template <class F> inline int64_t lanes_of(rows::All) { return kLanes<F>; }
-template <class F> inline int64_t lanes_of(rows::First part) { return part.n; }
+template <class F> inline int64_t lanes_of(All) { return kLanes<F>; }
+template <class F> inline int64_t lanes_of(First part) { return part.n; }
 
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

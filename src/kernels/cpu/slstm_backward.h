@@ -67,7 +67,7 @@ template <class F, class IO> struct SlstmBackwardUnit {
       const Vec<F> rest = load(x + j), of_input = gate.by_input * rest, of_forget = rest - of_input;
       const Vec<F> da = gate.forget * (c * cell + n * count) + of_forget;
       store(out + j, gate.input * (gate.z * cell + count) + of_input);
-      store(out + ld + j, da * sigmoid<F>(-load(raw + i * gates + ld + j)));
+      store(out + ld + j, da * sigmoid(-load(raw + i * gates + ld + j)));
       store(out + 2 * ld + j, cell * gate.input * (1 - gate.z * gate.z));
       store(out + 3 * ld + j, d * h * (1 - gate.o));
       store(dc + j, gate.forget * cell), store(dn + j, gate.forget * count);
@@ -141,7 +141,8 @@ template <class F, class IO> void slstm_backward_unit(const SlstmBackward& p, co
   SlstmBackwardUnit<F, IO>(p, g, count);
   Bump bump{static_cast<char*>(thread_scratch(count.used))};
   const SlstmBackwardUnit<F, IO> unit(p, g, bump);
-  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(slstm_unit(p, g, s));
+  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
+  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(units(s, g.head));
   unit.write(g);
 }
 

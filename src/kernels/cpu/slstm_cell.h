@@ -1,12 +1,17 @@
 #pragma once
 #include "kernels/cpu/blocks.h"
-#include "kernels/cpu/gates.h"
-#include "kernels/cpu/slstm_units.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/slstm.h"
 
 // What both directions of time share: the gates of one vector of units, and how a head's arrays are
 // laid out. Rows of gates are [4,ld], with the units of a gate padded to whole vectors.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
+
+// One head of the sequences first .. last-1.
+struct SlstmGroup {
+  int64_t head, group, first, last;
+};
 
 // With a = log sigmoid(f) + m the new m is the larger of i and a (i at the first step), so that one
 // of the two gates is 1 and the other exp(-|i - a|).
@@ -17,13 +22,13 @@ template <class F> struct SlstmGates {
   SlstmGates(const F* raw, int64_t ld, Vec<F> m_before, Vec<F> n_before) {
     const Vec<F> zero{}, one = splat<F>(1);
     const Vec<F> i = load(raw), a = log_sigmoid<F>(load(raw + ld)) + m_before;
-    const Vec<F> smaller = rows::exp_(i < a ? i - a : a - i);
+    const Vec<F> smaller = exp_(i < a ? i - a : a - i);
     by_input = i < a ? zero : one;
     by_input = n_before == zero ? one : by_input;
     m = by_input == one ? i : a;
     input = by_input == one ? one : smaller;
     forget = a < i ? smaller : one;
-    z = tanh<F>(load(raw + 2 * ld)), o = sigmoid<F>(load(raw + 3 * ld));
+    z = tanh(load(raw + 2 * ld)), o = sigmoid(load(raw + 3 * ld));
   }
 };
 

@@ -48,7 +48,8 @@ template <class F, class IO> void slstm_forward_unit(const SlstmForward& p, cons
   SlstmForwardUnit<F, IO>(p, g, count);
   Bump bump{static_cast<char*>(thread_scratch(count.used))};
   const SlstmForwardUnit<F, IO> unit(p, g, bump);
-  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(slstm_unit(p, g, s));
+  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
+  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(units(s, g.head));
 }
 
 }  // namespace

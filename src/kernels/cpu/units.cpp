@@ -4,27 +4,32 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace lrnn::kernels {
 
-// Longest first, so that threads which take the next unit when they are free end together.
-std::vector<Unit> plan_units(int64_t S, int64_t heads, int64_t T, const int64_t* cu_seqlens) {
-  std::vector<Unit> list;
-  list.reserve(S * heads);
-  for (int64_t s = 0; s < S; ++s)
-    for (int64_t h = 0; h < heads; ++h)
-      list.push_back(cu_seqlens ? Unit{s, h, 0, cu_seqlens[s], cu_seqlens[s + 1] - cu_seqlens[s]}
-                                : Unit{s, h, s, 0, T});
-  if (cu_seqlens)
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Unit& a, const Unit& b) { return a.length > b.length; });
-  return list;
-}
+const Parallel serial{[](int64_t n, const Parallel::Body& body) {
+  for (int64_t i = 0; i < n; ++i) body(i);
+}};
 
 namespace {
 
 // Waking a second thread takes some ten microseconds, a few hundred thousand multiply-adds.
-bool worth_a_thread(double work, size_t pieces) { return work >= 3e5 && pieces > 1; }
+const Parallel& worth_waking(double work, int64_t pieces, const Parallel& parallel) {
+  return work >= 3e5 && pieces > 1 ? parallel : serial;
+}
+
+// Longest first, so that threads which take the next unit when they are free end together.
+std::vector<Unit> plan(const Units& units) {
+  std::vector<Unit> list;
+  list.reserve(units.S * units.heads);
+  for (int64_t s = 0; s < units.S; ++s)
+    for (int64_t h = 0; h < units.heads; ++h) list.push_back(units(s, h));
+  if (units.cu_seqlens)
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Unit& a, const Unit& b) { return a.length > b.length; });
+  return list;
+}
 
 // The largest team that no thread waits for longer than for single units.
 int64_t team_size(int64_t units, int64_t most, int64_t threads) {
@@ -39,22 +44,25 @@ int64_t team_size(int64_t units, int64_t most, int64_t threads) {
 
 }  // namespace
 
-void run_units(const std::vector<Unit>& units, double work, const Parallel& parallel,
-               const std::function<void(const Unit&)>& body) {
-  run_teams(units, 1, work, parallel, [&](Team team) { body(team.units[0]); });
+void run_pieces(int64_t n, double work, const Parallel& parallel, Each<int64_t> body) {
+  worth_waking(work, n, parallel)(n, body);
 }
 
-void run_teams(const std::vector<Unit>& units, int64_t most, double work, const Parallel& parallel,
-               const std::function<void(Team)>& body) {
-  const Parallel& run = worth_a_thread(work, units.size()) ? parallel : serial;
-  const size_t size = team_size(int64_t(units.size()), most, run.threads);
+void run_units(const Units& units, const Parallel& parallel, Each<const Unit&> body) {
+  run_teams(units, parallel, [&](Team team) { body(team.units[0]); });
+}
+
+void run_teams(const Units& units, const Parallel& parallel, Each<Team> body) {
+  const std::vector<Unit> list = plan(units);
+  const Parallel& run = worth_waking(units.work, int64_t(list.size()), parallel);
+  const size_t size = team_size(int64_t(list.size()), units.team, run.threads);
   std::vector<Team> teams;
-  teams.reserve(units.size() / size + 1);
-  for (size_t begin = 0, end; begin < units.size(); begin = end) {
+  teams.reserve(list.size() / size + 1);
+  for (size_t begin = 0, end; begin < list.size(); begin = end) {
     end = begin + 1;
-    while (end < units.size() && end - begin < size && units[end].sequence == units[begin].sequence)
+    while (end < list.size() && end - begin < size && list[end].sequence == list[begin].sequence)
       ++end;
-    teams.push_back({&units[begin], int64_t(end - begin)});
+    teams.push_back({&list[begin], int64_t(end - begin)});
   }
   run(int64_t(teams.size()), [&](int64_t i) { body(teams[i]); });
 }

@@ -1,9 +1,0 @@
-#if defined(__x86_64__)
-#define LRNN_ISA avx2
-#define LRNN_VECTOR_BYTES 32
-#include "kernels/cpu/diagonal_units.inc"
-
-namespace lrnn::kernels {
-const DiagonalUnits kDiagonalAvx2 = avx2::kDiagonalUnits;
-}
-#endif

@@ -1,9 +1,0 @@
-#if defined(__x86_64__)
-#define LRNN_ISA avx512
-#define LRNN_VECTOR_BYTES 64
-#include "kernels/cpu/diagonal_units.inc"
-
-namespace lrnn::kernels {
-const DiagonalUnits kDiagonalAvx512 = avx512::kDiagonalUnits;
-}
-#endif

@@ -1,9 +1,0 @@
-#if defined(__x86_64__)
-#define LRNN_ISA avx512
-#define LRNN_VECTOR_BYTES 64
-#include "kernels/cpu/mlstm_units.inc"
-
-namespace lrnn::kernels {
-const MlstmUnits kMlstmAvx512 = avx512::kMlstm;
-}
-#endif

@@ -1,2 +1,0 @@
-#define LRNN_ISA avx2
-#include "kernels/cpu/row_tables.h"

@@ -1,2 +1,0 @@
-#define LRNN_ISA avx512
-#include "kernels/cpu/row_tables.h"

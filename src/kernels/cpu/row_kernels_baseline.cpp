@@ -1,2 +1,0 @@
-#define LRNN_ISA baseline
-#include "kernels/cpu/row_tables.h"
