@@ -3,10 +3,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace lrnn::cli {
 namespace {
@@ -56,7 +58,8 @@ bool WordReader::symbol(std::string& text, bool& end_of_line) {
     if (characters_ && text.empty() && space && letters_.find(std::string(1, char(c))) < 0)
       continue;  // "1 1" reads like "11"
     text += space && depth > 0 ? ' ' : char(c);
-    bool whole = text.size() == tasks::utf8_bytes(static_cast<unsigned char>(text[0]));
+    const size_t bytes = bytes_of_character(static_cast<unsigned char>(text[0]));
+    bool whole = text.size() == std::max<size_t>(bytes, 1);  // what begins no character is a symbol
     if (letters_.of_a_group() && (c == '(' || c == '[')) whole = ++depth == 0;
     if (letters_.of_a_group() && (c == ')' || c == ']')) whole = --depth <= 0;
     if ((characters_ && whole && depth <= 0) || text.size() >= kLongestSymbol) return true;

@@ -4,23 +4,10 @@
 
 #include <cmath>
 
+#include "base/utf8.h"
+
 namespace lrnn::figures {
 namespace {
-
-// How many bytes the UTF-8 letter at the front takes; 0 if it is not one.
-size_t utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const size_t size = byte(0) < 0x80    ? 1
-                      : byte(0) < 0xC2  ? 0
-                      : byte(0) < 0xE0  ? 2
-                      : byte(0) < 0xF0  ? 3
-                      : byte(0) <= 0xF4 ? 4
-                                        : 0;
-  if (size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  return size;
-}
 
 std::string path(const std::vector<std::pair<double, double>>& points) {
   std::string out;
@@ -38,7 +25,7 @@ const char* name(Anchor anchor) {
 std::string escape(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const size_t size = utf8(text);
+    const size_t size = bytes_of_character(text);
     const unsigned char c = static_cast<unsigned char>(text[0]);
     if (size == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
       out += '?';

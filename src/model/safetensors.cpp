@@ -1,10 +1,9 @@
 #include "model/safetensors.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace lrnn::model {
 namespace {
@@ -20,27 +19,6 @@ constexpr std::pair<const char*, torch::Dtype> kDtypes[] = {{"F64", torch::kFloa
 // Thrown inside and turned into an Error with the file's name.
 struct Bad {
   std::string what;
-};
-
-// nlohmann keeps the last of two equal keys without a word, and recursion as deep as the text asks
-// for is how parsers are made to crash; the callback sees both before they do harm.
-class Strict {
- public:
-  bool operator()(int depth, json::parse_event_t event, json& value) {
-    if (depth > 4) throw Bad{"the header is nested too deeply"};
-    if (event == json::parse_event_t::object_start) {
-      keys_.emplace_back();
-    } else if (event == json::parse_event_t::object_end) {
-      keys_.pop_back();
-    } else if (event == json::parse_event_t::key) {
-      const auto& key = value.get_ref<const std::string&>();
-      if (!keys_.back().insert(key).second) throw Bad{cat("'", key, "' appears twice")};
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_;
 };
 
 uint64_t whole_number(const json& value, const std::string& what) {
@@ -99,7 +77,7 @@ void check_cover(const std::vector<StoredTensor>& tensors, uint64_t data_size) {
 }
 
 SafetensorsHeader parse(std::string_view text, uint64_t data_size) {
-  const json root = json::parse(text.begin(), text.end(), Strict());
+  const json root = read_json<json>(text);
   if (!root.is_object()) throw Bad{"the header is not a JSON object"};
   SafetensorsHeader out;
   for (const auto& [name, value] : root.items()) {
@@ -150,8 +128,8 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const 
     return parse(text, data_size);
   } catch (const Bad& e) {
     throw Error(cat(path, " is damaged or not a safetensors file: ", e.what));
-  } catch (const json::exception&) {
-    throw Error(cat(path, " is damaged or not a safetensors file: its header is not valid JSON"));
+  } catch (const BadJson& e) {
+    throw Error(cat(path, " is damaged or not a safetensors file: in its header, ", e.what()));
   }
 }
 

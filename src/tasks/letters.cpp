@@ -1,19 +1,17 @@
 #include "tasks/letters.h"
 
+#include "base/utf8.h"
+
 namespace lrnn::tasks {
 namespace {
 
 bool one_character(const std::string& word) {
-  return !word.empty() && utf8_bytes(static_cast<unsigned char>(word[0])) == word.size();
+  return !word.empty() && bytes_of_character(word) == word.size();
 }
 
 constexpr size_t kShown = 60;
 
 }  // namespace
-
-size_t utf8_bytes(unsigned char first) {
-  return first < 0xC0 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-}
 
 Letters::Letters(const Task& task) : elements_(task.elements()) {
   for (const int64_t t : task.letters()) {

@@ -7,8 +7,6 @@
 
 namespace lrnn::tasks {
 
-size_t utf8_bytes(unsigned char first);  // of a character, by its first byte
-
 // The letters of a task by what people write: the word of the token, or, where the letters are
 // elements of a group, anything that names the element (see Group::find).
 class Letters {

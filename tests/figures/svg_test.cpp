@@ -17,6 +17,9 @@ TEST(Escape, LeavesNothingThatXmlWouldRead) {
   EXPECT_EQ(escape(std::string("\x01\x1b") + "x\x7f"), "??x?");
   EXPECT_EQ(escape("\xce"), "?");
   EXPECT_EQ(escape("\x80\xc0\xaf"), "???");
+  // Half of a surrogate pair, and a number beyond Unicode: XML has neither.
+  EXPECT_EQ(escape("\xed\xa0\x80"), "???");
+  EXPECT_EQ(escape("\xf4\x90\x80\x80"), "????");
 }
 
 TEST(Number, IsAlwaysANumber) {

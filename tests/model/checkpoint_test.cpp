@@ -148,9 +148,9 @@ TEST_F(CheckpointFile, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(file_of("{" + w + "}", std::string(8, 'x')), false), "no error");
   says("{" + w + "}", "cut short", 7);
   says("{" + w + "}", "1 bytes of data belong to no tensor", 9);
-  says("{" + w + "," + w + "}", "'w' appears twice");
+  says("{" + w + "," + w + "}", "in its header, the key 'w' comes twice");
   says(R"({"w":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "twice");
-  says("{" + w, "not valid JSON");
+  says("{" + w, "in its header, this is not JSON: line 1, column ");
   says("[]", "not a JSON object");
   says("{" + w + R"(,"__metadata__":{"a":1}})", "metadata 'a' is not a string");
   says(R"({"w":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", "unsupported dtype \"F31\"");

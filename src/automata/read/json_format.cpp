@@ -1,9 +1,7 @@
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "automata/read/named_table.h"
 #include "automata/read/text_format.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text_file.h"
 
 namespace lrnn::automata {
@@ -11,32 +9,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// "parse error at line 1, column 5: ..." -> "line 1, column 5"
-std::string json_place(const std::string& what) {
-  const std::string mark = "parse error at ";
-  const size_t begin = what.find(mark);
-  if (begin == std::string::npos) return "its text";
-  return what.substr(begin + mark.size(), what.find(':', begin) - begin - mark.size());
-}
-
-// nlohmann keeps the last of two equal keys, and any depth; here both are mistakes.
-Json parse_strictly(const std::string& text, const NamedTable& table) {
-  std::vector<std::set<std::string>> keys;
-  const Json::parser_callback_t watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > 4) table.fail("it is nested too deeply");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      table.fail(cat("the key '", value.get<std::string>(), "' comes twice"));
-    return true;
-  };
+Json parse(const std::string& text, const NamedTable& table) {
   try {
-    return Json::parse(text, watch);
-  } catch (const Json::out_of_range&) {
-    table.fail("a number in it is too large for any type");
-  } catch (const Json::parse_error& e) {
+    return read_json<Json>(text);
+  } catch (const BadJson& e) {
     table.fail(
-        cat("this is not JSON: ", json_place(e.what())),
+        e.what(),
         R"(an automaton is {"alphabet":["a"],"states":["s"],"start":"s","accept":["s"],"next":{"s":{"a":"s"}}})");
   }
 }
@@ -44,7 +22,7 @@ Json parse_strictly(const std::string& text, const NamedTable& table) {
 class JsonReader {
  public:
   JsonReader(const std::string& text, const std::string& where)
-      : table_(where), json_(parse_strictly(text, table_)) {}
+      : table_(where), json_(parse(text, table_)) {}
 
   Automaton read() {
     if (!json_.is_object()) table_.fail("an automaton is a JSON object");
