@@ -142,7 +142,7 @@ TEST(EvalRuns, OtherTasksAreRefusedAndNothingIsWritten) {
             said.json["runs"][1]["evaluation"]["count"])
       << "the same sequences for all";
   EXPECT_HAS(read_file(parity + "/figures/lengths.svg"), "longest in training: 12, 20");
-  a.kernels = {"exact", "fast"};
+  a.accuracies = {"exact", "fast"};
   EXPECT_HAS(error_of([&] { evaluate_runs(a, "cpu"); }), "one run at a time");
 }
 
