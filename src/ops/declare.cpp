@@ -2,6 +2,8 @@
 
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 
+#include <cmath>
+
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -13,84 +15,6 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// op.callBoxed(stack), with an error that names the device where nobody registered a kernel.
-void call(const Op& op, const c10::OperatorHandle& which, const torch::Device& device,
-          Stack& stack) {
-  try {
-    which.callBoxed(stack);
-  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
-    throw Error(cat("[", op.name, "] there is no kernel for ", device),
-                "On a GPU, load liblrnn_cuda.so first.");
-  }
-}
-
-torch::Device device_in(const Stack& stack) {
-  for (const auto& value : stack)
-    if (value.isTensor()) return value.toTensor().device();
-  return torch::kCPU;
-}
-
-// One node for every op: it keeps what was on the stack, and lays it there again for backward.
-struct OpNode final : torch::autograd::Node {
-  const Op* op = nullptr;
-  Stack settings;                     // of the inputs, in order; tensors are saved apart
-  std::vector<SavedVariable> inputs;  // tensors, in order
-  std::vector<SavedVariable> results, kept;
-
-  std::string name() const override { return op->name + "_backward"; }
-  void release_variables() override {
-    for (auto* list : {&inputs, &results, &kept})
-      for (auto& saved : *list) saved.reset_data();
-  }
-  variable_list apply(variable_list&& grads) override {
-    check_last_derivative(op->name, grads);
-    std::lock_guard<std::mutex> lock(mutex_);
-    Stack stack;
-    for (const auto& grad : grads) stack.push_back(to_value(grad));
-    for (auto& saved : results) stack.push_back(to_value(saved.unpack(shared_from_this())));
-    std::vector<Tensor> given;
-    size_t setting = 0;
-    for (const auto& input : op->inputs) {
-      if (input.tensor) given.push_back(inputs[given.size()].unpack());
-      stack.push_back(input.tensor ? to_value(given.back()) : settings[setting++]);
-    }
-    std::vector<Tensor> list;
-    for (auto& saved : kept) list.push_back(saved.unpack());
-    stack.emplace_back(std::move(list));
-    below_autograd([&] { call(*op, *op->backward, device_in(stack), stack); });
-    auto out = stack[0].toTensorVector();
-    // A gradient that nobody made is empty, and for torch undefined.
-    size_t grad = 0;
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (i == op->bounds) continue;
-      if (!given[i].defined() || out[grad].sym_sizes() != given[i].sym_sizes())
-        out[grad] = Tensor();
-      ++grad;
-    }
-    return out;
-  }
-};
-
-// As large as x, and one number in memory.
-Tensor size_alone(const Tensor& x) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return at::empty({}, x.options()).expand_symint(x.sym_sizes());
-}
-
-std::shared_ptr<OpNode> node_for(const Op& op, const Stack& stack, const Slots& inputs) {
-  std::vector<Tensor> differentiable;
-  for (const auto& slot : inputs)
-    if (slot.field.kind != Kind::kIndex) differentiable.push_back(*slot.x);
-  const auto node = make_node<OpNode>(differentiable);
-  if (!node) return node;
-  node->op = &op;
-  for (const auto& slot : inputs)
-    node->inputs.emplace_back(slot.field.unused ? size_alone(*slot.x) : *slot.x, false);
-  for (size_t i = 0; i < op.inputs.size(); ++i)
-    if (!op.inputs[i].tensor) node->settings.push_back(stack[i]);
-  return node;
-}
-
 }  // namespace
 
 std::string argument(const Field& field, bool inner) {
@@ -98,7 +22,7 @@ std::string argument(const Field& field, bool inner) {
   return cat("Tensor", needed ? " " : "? ", field.name, needed || inner ? "" : "=None");
 }
 std::string argument(const char* name, double standard) {
-  return cat("float ", name, "=", standard);
+  return std::isnan(standard) ? cat("float ", name) : cat("float ", name, "=", standard);
 }
 std::string argument(const char* name, bool standard) {
   return cat("bool ", name, "=", standard ? "True" : "False");
@@ -110,56 +34,49 @@ std::string argument(const char* name, const std::optional<double>&) {
   return cat("float? ", name, "=None");
 }
 
-void write_schemas(Op& op, const std::vector<std::string>& outer,
-                   const std::vector<std::string>& inner) {
+Schemas write_schemas(const char* name, const std::vector<std::string>& outer,
+                      const std::vector<std::string>& inner, const std::vector<Field>& fields) {
   std::vector<std::string> results, before;
-  for (const auto& field : op.results) {
+  for (const auto& field : fields) {
     results.push_back(cat("Tensor ", field.name));
     before.push_back(cat("Tensor? d_", field.name));
   }
-  for (const auto& field : op.results)
+  for (const auto& field : fields)
     if (field.saved) before.push_back(cat("Tensor final_", field.name));
   // In the inner ops nothing has a default: they are called with all there is.
   std::vector<std::string> plain;
   for (const auto& one : inner) plain.push_back(one.substr(0, one.find('=')));
   const auto all = joined(results);
-  op.schema = cat(op.name, "(", joined(outer), ") -> ",
-                  results.size() == 1 ? "Tensor" : cat("(", all, ")"));
-  op.forward_schema =
-      cat(op.name, "_forward(", joined(plain), ", bool save) -> (", all, ", Tensor[] kept)");
-  op.backward_schema = cat(op.name, "_backward(", joined(before), ", ", joined(plain),
-                           ", Tensor[] kept) -> Tensor[]");
+  return {
+      cat(name, "(", joined(outer), ") -> ", results.size() == 1 ? "Tensor" : cat("(", all, ")")),
+      cat(name, "_forward(", joined(plain), ", bool save) -> (", all, ", Tensor[] kept)"),
+      cat(name, "_backward(", joined(before), ", ", joined(plain), ", Tensor[] kept) -> Tensor[]")};
 }
 
-void Op::find() {
-  auto& dispatcher = c10::Dispatcher::singleton();
-  forward = dispatcher.findSchemaOrThrow(("lrnn::" + name + "_forward").c_str(), "");
-  backward = dispatcher.findSchemaOrThrow(("lrnn::" + name + "_backward").c_str(), "");
+bool wants_gradient(c10::ArrayRef<Slot> inputs) {
+  if (!at::GradMode::is_enabled()) return false;
+  for (const auto& slot : inputs)
+    if (slot.field.kind != Kind::kIndex && slot.x->defined() && slot.x->requires_grad())
+      return true;
+  return false;
 }
 
-void run_below_autograd(const Op& op, Stack& stack) {
-  stack.emplace_back(false);
-  call(op, *op.forward, device_in(stack), stack);
-  stack.resize(op.results.size());  // nothing was kept
-}
-
-void run(const Op& op, Stack& stack, const Slots& inputs) {
-  const auto node = node_for(op, stack, inputs);
-  std::vector<Tensor> kept;
-  below_autograd([&] {
-    if (!node) return run_below_autograd(op, stack);
-    stack.emplace_back(true);
-    call(op, *op.forward, device_in(stack), stack);
-    kept = stack.back().toTensorVector();
-    stack.resize(op.results.size());
-  });
-  if (!node) return;
-  for (size_t i = 0; i < op.results.size(); ++i) {
-    Tensor out = stack[i].toTensor();
-    torch::autograd::set_history(out, node);
-    if (op.results[i].saved) node->results.emplace_back(out, true);
+torch::autograd::edge_list edges_of(c10::ArrayRef<Slot> inputs) {
+  torch::autograd::edge_list out;
+  out.reserve(inputs.size());
+  for (const auto& slot : inputs) {
+    if (slot.field.kind == Kind::kIndex) continue;
+    if (slot.x->defined())
+      out.push_back(torch::autograd::impl::gradient_edge(*slot.x));
+    else
+      out.emplace_back();
   }
-  for (const auto& x : kept) node->kept.emplace_back(x, false);
+  return out;
+}
+
+Tensor size_alone(const Tensor& x) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return at::empty({}, x.options()).expand_symint(x.sym_sizes());
 }
 
 // What stands between an op and its back ends is called below autograd and has no derivative. Who

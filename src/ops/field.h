@@ -2,6 +2,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <limits>
 
 // How an op's struct lists its tensors: once, in a function `fields`, as configs list their keys.
 // Everything else follows from the list (ops/declare.h).
@@ -24,8 +25,12 @@ enum class Kind : uint8_t {
   kIo,        // the same: float32, float64 or bfloat16
   kWide,      // float32, or float64 beside float64: states
   kIoOrWide,  // either: gates, step sizes, parameters
+  kCast,      // any: it is read in the type of the main input
   kIndex,     // int64
 };
+
+// Of a number that has no default.
+constexpr double kToBeGiven = std::numeric_limits<double>::quiet_NaN();
 
 enum class Need : uint8_t {
   kMain,  // needed, and the others follow its type
@@ -44,12 +49,21 @@ struct Field {
   // Of an input: the only output it matters to. Of a result: the input without which nobody asks
   // for it.
   const char* beside = nullptr;
-  bool saved = false;   // of a result: backward reads it
-  bool unused = false;  // of an input: backward needs its size alone
+  bool saved = false;    // of a result: backward reads it
+  bool unused = false;   // of an input: backward needs its size alone
+  bool by_name = false;  // in Python it, and what follows it, is given by name
+  // The letters in the order they have in memory, where that is another one. Tensors reach back
+  // ends so, and results and gradients are made so.
+  const char* memory = nullptr;
 
   constexpr Field unread() const {
     Field out = *this;
     out.unused = true;
+    return out;
+  }
+  constexpr Field laid_out(const char* as) const {
+    Field out = *this;
+    out.memory = as;
     return out;
   }
 };
@@ -68,7 +82,11 @@ constexpr Field optional(const char* name, const char* shape, Kind kind = Kind::
   return {name, shape, kind, Need::kOptional, output};
 }
 // int64 [S+1]: B is 1 and T holds S sequences end to end.
-constexpr Field sequence_bounds() { return {"cu_seqlens", "", Kind::kIndex, Need::kOptional}; }
+constexpr Field sequence_bounds(bool by_name = true) {
+  Field out{"cu_seqlens", "", Kind::kIndex, Need::kOptional};
+  out.by_name = by_name;
+  return out;
+}
 constexpr Field result(const char* name, const char* shape, Kind kind = Kind::kIo,
                        const char* input = nullptr) {
   return {name, shape, kind, Need::kNeeded, input};

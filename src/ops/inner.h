@@ -50,7 +50,7 @@ inline void* data_or_null(const torch::Tensor& x) { return x.defined() ? x.data_
 
 // Rows may lie anywhere, but each must be contiguous.
 inline torch::Tensor with_rows(const torch::Tensor& x) {
-  return x.stride(-1) == 1 ? x : x.contiguous();
+  return x.dim() == 0 || x.stride(-1) == 1 ? x : x.contiguous();
 }
 
 // Stands for a result that nobody asked for.

@@ -5,12 +5,9 @@
 namespace lrnn::ops {
 
 TORCH_LIBRARY(lrnn, m) {
-  refuse_derivatives(
-      m, {"add_norm", "add_norm_backward", "block_gradient", "block_product", "few_linear",
-          "few_linear_backward", "gated_mlp", "gated_mlp_backward", "give_rows", "l2_norm_backward",
-          "rms_norm_backward", "short_conv_backward", "swiglu_backward", "swiglu_halves_backward",
-          "take_rows", "unit_conv_backward", "unit_conv_forward", "wide_sigmoid",
-          "wide_sigmoid_backward"});
+  refuse_derivatives(m, {"add_norm", "add_norm_backward", "block_gradient", "block_product",
+                         "few_linear", "few_linear_backward", "gated_mlp", "gated_mlp_backward",
+                         "give_rows", "take_rows", "unit_conv_backward", "unit_conv_forward"});
 }
 
 }  // namespace lrnn::ops

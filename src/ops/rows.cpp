@@ -19,28 +19,14 @@ RowView row_view(const torch::Tensor& x) {
   return {x, rows, D, stride < 0 ? D : stride};
 }
 
-void check_parameter(const char* op, const char* name, const torch::Tensor& parameter,
-                     const torch::Tensor& x) {
-  const auto dtype = parameter.scalar_type();
-  check(parameter.device() == x.device(), "[", op, "] ", name, " must be on ", x.device(),
-        " as x is, got ", parameter.device());
-  check(dtype == x.scalar_type() || dtype == computed_in(x.scalar_type()), "[", op, "] ", name,
-        " must be ", x.scalar_type(), " as x is, or float32 beside bfloat16, got ", dtype);
-}
-
 torch::Tensor add_up(const torch::Tensor& partial) {
   if (partial.size(0) == 1) return partial.squeeze(0);
   const int64_t ranges = partial.size(0), n = partial.size(1);
   auto total = at::empty({n}, partial.options());
-  const auto run = [&](auto zero) {
-    using R = decltype(zero);
-    const R* from = partial.const_data_ptr<R>();
-    R* to = total.mutable_data_ptr<R>();
-    std::fill(to, to + n, zero);
-    for (int64_t i = 0; i < ranges; ++i)
-      for (int64_t j = 0; j < n; ++j) to[j] += from[i * n + j];
-  };
-  partial.scalar_type() == at::kDouble ? run(double{}) : run(float{});
+  if (partial.scalar_type() == at::kDouble)
+    add_up(partial.const_data_ptr<double>(), ranges, n, total.mutable_data_ptr<double>());
+  else
+    add_up(partial.const_data_ptr<float>(), ranges, n, total.mutable_data_ptr<float>());
   return total;
 }
 

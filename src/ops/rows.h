@@ -48,28 +48,17 @@ template <class F> auto with_element(const char* op, at::ScalarType dtype, F&& f
   }
 }
 
-// bfloat16 is computed in float32, the others in themselves.
-inline at::ScalarType computed_in(at::ScalarType dtype) {
-  return dtype == at::kBFloat16 ? at::kFloat : dtype;
-}
-
-// Parameters may stay in float32 beside bfloat16 activations.
-void check_parameter(const char* op, const char* name, const torch::Tensor& parameter,
-                     const torch::Tensor& x);
-
-// A gradient has the shape and dtype of what it is the gradient of.
-inline void check_gradient(const char* op, const torch::Tensor& dy, const torch::Tensor& y) {
-  check(dy.sym_sizes() == y.sym_sizes() && dy.scalar_type() == y.scalar_type(), "[", op,
-        "] the gradient must be ", y.sym_sizes(), " in ", y.scalar_type(), ", got ", dy.sym_sizes(),
-        " in ", dy.scalar_type());
-}
-
 // Contiguous, whatever the strides of x; works for symbolic sizes too.
 inline torch::Tensor unfilled(const torch::Tensor& x) {
   return at::empty_symint(x.sym_sizes(), x.options());
 }
 
 // partial [ranges, n] -> [n], added in order.
+template <class R> void add_up(const R* partial, int64_t ranges, int64_t n, R* to) {
+  std::fill(to, to + n, R(0));
+  for (int64_t i = 0; i < ranges; ++i)
+    for (int64_t j = 0; j < n; ++j) to[j] += partial[i * n + j];
+}
 torch::Tensor add_up(const torch::Tensor& partial);
 
 }  // namespace lrnn::ops

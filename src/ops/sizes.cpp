@@ -48,57 +48,82 @@ SizesByLetter::SizesByLetter(const char* op, c10::ArrayRef<Slot> inputs) : op_(o
   for (const auto& slot : inputs)
     if (slot.field.need <= Need::kNeeded && !slot.x->defined())
       throw Error(cat("[", op, "] ", needed_names(inputs), " are needed"));
-  bind(main_slot(inputs));
+  const Slot& main = main_slot(inputs);
+  bind(main);
   for (const auto& slot : inputs)
     if (slot.field.need == Need::kNeeded) bind(slot);
-  of('S') = of('B'), known('S') = known('B');
   for (const auto& slot : inputs) {
     if (slot.field.kind != Kind::kIndex || !slot.x->defined()) continue;
     const auto& cu = *slot.x;
-    check(cu.dim() == 1 && cu.sym_size(0) >= 1, "[", op, "] cu_seqlens must be [S+1], got ",
-          show(cu.sym_sizes()));
-    const auto& first = main_slot(inputs);
-    check(of('B') == 1, "[", op, "] cu_seqlens needs B = 1, got ", first.field.name, " ",
-          show(first.x->sym_sizes()));
-    of('S') = cu.sym_size(0) - 1, packed_ = true;
+    if (cu.dim() != 1 || cu.sym_size(0) < 1)
+      throw Error(cat("[", op, "] cu_seqlens must be [S+1], got ", show(cu.sym_sizes())));
+    if ((*this)['B'] != 1)
+      throw Error(cat("[", op, "] cu_seqlens needs B = 1, got ", main.field.name, " ",
+                      show(main.x->sym_sizes())));
+    set('S', cu.sym_size(0) - 1), packed_ = true;
   }
+  if (const auto* batch = find('B'); batch && !packed_) set('S', *batch);
   for (const auto& slot : inputs)
     if (slot.field.need > Need::kNeeded && slot.field.kind != Kind::kIndex) require(slot);
 }
 
+const c10::SymInt* SizesByLetter::find(char letter) const {
+  for (const auto& [name, size] : known_)
+    if (name == letter) return &size;
+  return nullptr;
+}
+
+// Sentences are made where they are thrown: a tiny model would notice them on every call.
 void SizesByLetter::bind(const Slot& slot) {
   const char* const shape = slot.field.shape;
   const auto sizes = slot.x->sym_sizes();
   const size_t n = std::strlen(shape);
+  const auto refuse = [&](const auto&... why) { throw Error(cat("[", op_, "] ", why...)); };
   if (shape[0] == '*') {  // what is not the last letters
-    check(sizes.size() + 1 >= n, "[", op_, "] ", slot.field.name, " must have at least ",
-          n - 1 == 1 ? std::string("one dimension") : cat(n - 1, " dimensions"));
-    if (slot.field.need == Need::kMain) leading_ = sizes.slice(0, sizes.size() - (n - 1)).vec();
+    if (sizes.size() + 1 < n)
+      refuse(slot.field.name, " must have at least ",
+             n == 2 ? std::string("one dimension") : cat(n - 1, " dimensions"));
+    if (slot.field.need == Need::kMain)
+      leading_.assign(sizes.begin(), sizes.end() - int64_t(n - 1));
     for (size_t i = 1; i < n; ++i)
-      if (!known(shape[i])) set(shape[i], sizes[sizes.size() - n + i]);
+      if (!find(shape[i])) set(shape[i], sizes[sizes.size() - n + i]);
     return require(slot);
   }
   bool fresh = false;
-  for (size_t i = 0; i < n; ++i) fresh |= !is_digit(shape[i]) && !known(shape[i]);
-  if (fresh) {
-    check(sizes.size() == n, "[", op_, "] ", slot.field.name, " must have ", n, " dimensions ",
-          letters(shape), ", got ", show(sizes));
-    for (size_t i = 0; i < n; ++i) {
-      if (is_digit(shape[i]) || known(shape[i])) continue;
-      set(shape[i], sizes[i]);
-      check(!std::strchr(kNeverEmpty, shape[i]) || sizes[i] >= 1, "[", op_, "] ", shape[i],
-            " must be at least 1, got ", slot.field.name, " ", show(sizes));
-    }
+  for (size_t i = 0; i < n; ++i) fresh |= !is_digit(shape[i]) && !find(shape[i]);
+  if (fresh && sizes.size() != n)
+    refuse(slot.field.name, " must have ", n, " dimensions ", letters(shape), ", got ",
+           show(sizes));
+  for (size_t i = 0; i < n && fresh; ++i) {
+    if (is_digit(shape[i]) || find(shape[i])) continue;
+    set(shape[i], sizes[i]);
+    if (std::strchr(kNeverEmpty, shape[i]) && sizes[i] < 1)
+      refuse(shape[i], " must be at least 1, got ", slot.field.name, " ", show(sizes));
   }
   require(slot);
 }
 
+bool SizesByLetter::fits(const Slot& slot) const {
+  const char* shape = slot.field.shape;
+  auto sizes = slot.x->sym_sizes();
+  if (*shape == '*') {
+    if (sizes.size() < leading_.size() ||
+        sizes.slice(0, leading_.size()) != c10::SymIntArrayRef(leading_))
+      return false;
+    sizes = sizes.slice(leading_.size()), ++shape;
+  }
+  for (const auto& size : sizes) {
+    if (!*shape || (is_digit(*shape) ? size != *shape - '0' : size != (*this)[*shape]))
+      return false;
+    ++shape;
+  }
+  return !*shape;
+}
+
 void SizesByLetter::require(const Slot& slot) const {
-  if (!slot.x->defined()) return;
-  const auto want = sizes(slot.field.shape);
-  if (slot.x->sym_sizes() == c10::SymIntArrayRef(want)) return;
-  throw Error(cat("[", op_, "] ", slot.field.name, " must be ", show(want), " = ",
-                  letters(slot.field.shape), ", got ", show(slot.x->sym_sizes())));
+  if (!slot.x->defined() || fits(slot)) return;
+  throw Error(cat("[", op_, "] ", slot.field.name, " must be ", show(sizes(slot.field.shape)),
+                  " = ", letters(slot.field.shape), ", got ", show(slot.x->sym_sizes())));
 }
 
 std::vector<c10::SymInt> SizesByLetter::sizes(const char* shape) const {
@@ -107,7 +132,7 @@ std::vector<c10::SymInt> SizesByLetter::sizes(const char* shape) const {
     if (*shape == '*')
       out.insert(out.end(), leading_.begin(), leading_.end());
     else
-      out.push_back(is_digit(*shape) ? c10::SymInt(*shape - '0') : of_[size_t(*shape)]);
+      out.push_back(is_digit(*shape) ? c10::SymInt(*shape - '0') : (*this)[*shape]);
   }
   return out;
 }
@@ -146,13 +171,44 @@ void check_types(const char* op, c10::ArrayRef<Slot> inputs) {
         if (slot.x->scalar_type() != wide)
           refuse(slot, "it must be float32 (float64 for float64 inputs)");
         break;
+      case Kind::kCast: break;
       case Kind::kIndex:
         if (slot.x->scalar_type() != at::kLong) refuse(slot, "it must be int64");
         continue;  // its bounds may lie on the CPU
     }
-    check(slot.x->device() == main->device(), "[", op, "] ", first.name, " is on ",
-          main->device().str(), " and another input on ", slot.x->device().str());
+    if (slot.x->device() != main->device())
+      throw Error(cat("[", op, "] ", first.name, " is on ", main->device().str(),
+                      " and another input on ", slot.x->device().str()));
   }
+}
+
+namespace {
+
+// What laid_out() asks for.
+std::vector<c10::SymInt> strides_of(const Field& field, c10::SymIntArrayRef sizes) {
+  std::vector<c10::SymInt> out(sizes.size());
+  c10::SymInt next = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    const auto at = size_t(std::strchr(field.shape, field.memory[i]) - field.shape);
+    out[at] = next, next = next * sizes[at];
+  }
+  return out;
+}
+
+}  // namespace
+
+torch::Tensor empty_as(const Field& field, c10::SymIntArrayRef sizes,
+                       const torch::TensorOptions& options) {
+  if (!field.memory) return at::empty_symint(sizes, options);
+  return at::empty_strided_symint(sizes, strides_of(field, sizes), options);
+}
+
+torch::Tensor laid_out_as(const Field& field, const torch::Tensor& x) {
+  const auto sizes = x.sym_sizes(), strides = x.sym_strides();
+  const auto want = strides_of(field, sizes);
+  bool already = true;
+  for (size_t i = 0; i < sizes.size(); ++i) already &= sizes[i] == 1 || strides[i] == want[i];
+  return already ? x : empty_as(field, sizes, x.options()).copy_(x);
 }
 
 }  // namespace lrnn::ops

@@ -1,6 +1,8 @@
 #pragma once
-#include <array>
+#include <c10/util/SmallVector.h>
+
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/field.h"
@@ -18,26 +20,31 @@ class SizesByLetter {
 
   std::vector<c10::SymInt> sizes(const char* shape) const;
   // A letter that no input has: of a result alone.
-  void set(char letter, c10::SymInt size) { of(letter) = std::move(size), known(letter) = true; }
-  const c10::SymInt& operator[](char letter) const { return of_[size_t(letter)]; }
+  void set(char letter, c10::SymInt size) { known_.emplace_back(letter, std::move(size)); }
+  const c10::SymInt& operator[](char letter) const { return *find(letter); }
 
  private:
   void bind(const Slot& slot);
   void require(const Slot& slot) const;
+  bool fits(const Slot& slot) const;
   std::string letters(const char* shape) const;
-  c10::SymInt& of(char letter) { return of_[size_t(letter)]; }
-  bool& known(char letter) { return known_[size_t(letter)]; }
+  const c10::SymInt* find(char letter) const;
 
   const char* op_;
   bool packed_ = false;
-  std::array<c10::SymInt, 'Z' + 1> of_;
-  std::array<bool, 'Z' + 1> known_{};
-  std::vector<c10::SymInt> leading_;  // what * stands for
+  // A handful, and made for every call of every op: no table of all letters.
+  c10::SmallVector<std::pair<char, c10::SymInt>, 8> known_;
+  c10::SmallVector<c10::SymInt, 4> leading_;  // what * stands for
 };
 
 // Types and devices, as the kinds of the fields say.
 void check_types(const char* op, c10::ArrayRef<Slot> inputs);
 
 const Slot& main_slot(c10::ArrayRef<Slot> inputs);
+
+// Memory of these sizes, and x, in the order that the field asks for.
+torch::Tensor empty_as(const Field& field, c10::SymIntArrayRef sizes,
+                       const torch::TensorOptions& options);
+torch::Tensor laid_out_as(const Field& field, const torch::Tensor& x);
 
 }  // namespace lrnn::ops

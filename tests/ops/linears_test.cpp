@@ -1,41 +1,13 @@
 #include "ops/linears/linears.h"
 
-#include <gtest/gtest.h>
-
 #include "base/error.h"
-#include "ops/read_state/read_state.h"
 #include "ops/take/take.h"
-#include "ops/torch.h"
-#include "tests/close.h"
+#include "tests/ops/same.h"
 
 namespace lrnn::ops {
 namespace {
 
 using torch::Tensor;
-using Tensors = std::vector<Tensor>;
-
-// The results and, for fixed random weights of every result, the gradients of the inputs.
-template <class F> Tensors values_and_gradients(const Tensors& inputs, F&& f) {
-  Tensors leaves;
-  for (const auto& x : inputs) leaves.push_back(x.detach().clone().requires_grad_());
-  Tensors out = f(leaves);
-  torch::manual_seed(7);
-  Tensor loss = torch::zeros({}, out[0].options().dtype(torch::kFloat64));
-  for (const auto& y : out)
-    loss = loss + (y.to(torch::kFloat64) * torch::randn(y.sizes(), torch::kFloat64)).sum();
-  const auto grads = torch::autograd::grad({loss}, leaves);
-  for (auto& y : out) y = y.detach();
-  out.insert(out.end(), grads.begin(), grads.end());
-  return out;
-}
-
-void expect_same(const Tensors& got, const Tensors& want, double tolerance) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    EXPECT_EQ(got[i].sizes(), want[i].sizes());
-    EXPECT_CLOSE_TO("tensor", got[i], want[i], tolerance);
-  }
-}
 
 Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); }
 
@@ -91,29 +63,6 @@ TEST(Linears, HaveASecondDerivative) {
   EXPECT_CLOSE_TO("d2", twice(ops::linear(x, w)), twice(torch::linear(x, w)), 1e-12);
 }
 
-Tensor rows_of(const Tensor& table, const Tensor& index) {
-  const Tensor rows = table.index_select(0, index.flatten().clamp_min(0));
-  auto mask = (index.flatten() < 0).view(std::vector<int64_t>(1, -1));
-  for (int64_t i = 1; i < table.dim(); ++i) mask = mask.unsqueeze(-1);
-  auto shape = index.sizes().vec();
-  for (int64_t i = 1; i < table.dim(); ++i) shape.push_back(table.size(i));
-  return rows.masked_fill(mask, 0).view(shape);
-}
-
-TEST(Take, IsIndexSelectWithZerosForNegativeRows) {
-  torch::manual_seed(2);
-  const Tensor index = torch::randint(-1, 5, {3, 40}, torch::kInt64);
-  const Tensors tables = {random({5, 7}), random({5, 2, 65}), random({5})};
-  expect_same(
-      values_and_gradients(tables, [&](const Tensors& in) { return take(in, index); }),
-      values_and_gradients(
-          tables,
-          [&](const Tensors& in) {
-            return Tensors{rows_of(in[0], index), rows_of(in[1], index), rows_of(in[2], index)};
-          }),
-      1e-12);
-}
-
 TEST(Take, SameBitsOnAnyNumberOfThreads) {
   torch::manual_seed(3);
   const Tensor index = torch::randint(0, 3, {6000}, torch::kInt64);
@@ -134,19 +83,6 @@ TEST(Take, SameBitsOnAnyNumberOfThreads) {
 TEST(Take, RefusesRowsThatAreNotThere) {
   EXPECT_THROW(ops::take({random({2, 3})}, torch::tensor({0, 2}, torch::kInt64)), Error);
   EXPECT_THROW(ops::take({random({2, 3})}, torch::tensor({0, 1}, torch::kInt32)), Error);
-}
-
-TEST(ReadState, IsTheProduct) {
-  torch::manual_seed(4);
-  const Tensors inputs = {random({3, 2, 4}), random({3, 2, 4, 5})};
-  expect_same(
-      values_and_gradients(
-          inputs, [](const Tensors& in) { return Tensors{read_state(in[0], in[1], 0.3)}; }),
-      values_and_gradients(inputs,
-                           [](const Tensors& in) {
-                             return Tensors{0.3 * torch::einsum("nhk,nhkv->nhv", {in[0], in[1]})};
-                           }),
-      1e-12);
 }
 
 }  // namespace

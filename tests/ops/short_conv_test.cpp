@@ -197,6 +197,37 @@ TEST(ShortConv, FiniteDifferences) {
   }
 }
 
+// Rows of a state are rows of x. As decoding hands it on it is not copied, and a gradient lies so.
+TEST(ShortConv, StatesLieAsRowsOfX) {
+  const auto in = random_input({.dtype = torch::kFloat32});
+  const auto rows_first = [](const Tensor& x) { return x.transpose(1, 2).is_contiguous(); };
+  const auto out = short_conv(in);
+  EXPECT_TRUE(rows_first(out.state));
+  EXPECT_TRUE(rows_first(torch::autograd::grad({out.y.sum()}, {in.state})[0]));
+  const torch::NoGradGuard no_grad;
+  auto next = in;
+  const auto of = [&](const Tensor& state) {
+    next.state = state;
+    return short_conv(next);
+  };
+  const auto want = of(out.state.contiguous()), got = of(out.state);
+  EXPECT_TRUE(got.y.equal(want.y));
+  EXPECT_TRUE(got.state.equal(want.state));
+  // On the Meta device, too.
+  for (auto* x : {&next.x, &next.weight, &next.bias, &next.state}) *x = x->to(torch::kMeta);
+  EXPECT_EQ(short_conv(next).state.strides(), out.state.strides());
+}
+
+// A cache may have another type; it is read in that of x.
+TEST(ShortConv, AStateOfAnotherTypeIsCast) {
+  auto in = random_input({.dtype = torch::kFloat32});
+  const auto want = short_conv(in);
+  in.state = in.state.detach().to(torch::kFloat64).requires_grad_();
+  const auto got = short_conv(in);
+  EXPECT_TRUE(got.y.equal(want.y));
+  EXPECT_EQ(torch::autograd::grad({got.y.sum()}, {in.state})[0].scalar_type(), torch::kFloat64);
+}
+
 std::string error_of(const ShortConv& in) {
   try {
     short_conv(in);
@@ -210,22 +241,23 @@ TEST(ShortConv, ErrorsSayWhatMustHold) {
   const auto good = random_input({});
   auto in = good;
   in.x = good.x[0];
-  EXPECT_EQ(error_of(in), "[short_conv] x must be [B,T,D], got [5, 3]");
+  EXPECT_EQ(error_of(in), "[short_conv] x must have 3 dimensions [B,T,D], got [5, 3]");
   in = good, in.weight = torch::randn({4, 1, 4}, torch::kFloat64);
-  EXPECT_EQ(error_of(in), "[short_conv] weight must be [3,1,W] = [D,1,W], got [4, 1, 4]");
+  EXPECT_EQ(error_of(in), "[short_conv] weight must be [3, 1, 4] = [D,1,W], got [4, 1, 4]");
   in = good, in.weight = good.weight.to(torch::kFloat32);
-  EXPECT_NE(error_of(in).find("weight must be Double as x is"), std::string::npos);
+  EXPECT_NE(error_of(in).find("weight is Float, but it must have the dtype of x"),
+            std::string::npos);
   in = good, in.bias = torch::randn({2}, torch::kFloat64);
   EXPECT_EQ(error_of(in), "[short_conv] bias must be [3] = [D], got [2]");
   in = good, in.state = torch::randn({2, 3, 3}, torch::kFloat64);
-  EXPECT_EQ(error_of(in), "[short_conv] state must be [2,3,4] on cpu, got [2, 3, 3] on cpu");
+  EXPECT_EQ(error_of(in), "[short_conv] state must be [2, 3, 4] = [B,D,W], got [2, 3, 3]");
   in = good, in.cu_seqlens = torch::tensor({0, 5}, torch::kLong);
-  EXPECT_EQ(error_of(in), "[short_conv] packed sequences need x of [1,T,D], got [2, 5, 3]");
+  EXPECT_EQ(error_of(in), "[short_conv] cu_seqlens needs B = 1, got x [2, 5, 3]");
   in = random_input({.lengths = {2, 3}}), in.cu_seqlens = torch::tensor({0, 6, 5}, torch::kLong);
-  EXPECT_EQ(error_of(in), "[short_conv] cu_seqlens must rise from 0 to T = 5");
+  EXPECT_EQ(error_of(in), "[short_conv] cu_seqlens must not decrease, got 6 before 5");
   in = good, in.x = good.x.to(torch::kInt), in.weight = good.weight.to(torch::kInt);
   in.bias = in.state = Tensor();
-  EXPECT_NE(error_of(in).find("works in float32, float64 and bfloat16, got Int"),
+  EXPECT_NE(error_of(in).find("x is Int, but it must be float32, float64 or bfloat16"),
             std::string::npos);
 }
 

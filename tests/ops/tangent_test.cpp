@@ -84,7 +84,7 @@ TEST(Tangent, InputsAreCheckedAllTheSame) {
   expect_error("[rms_norm] weight must be",
                [](auto& x) { return TensorVector{ops::rms_norm(x[0], x[1], 1e-6)}; },
                {ones({3, 4}), ones({5})});
-  expect_error("[swiglu] gate and up must have one shape",
+  expect_error("[swiglu] up must be [3, 4]",
                [](auto& x) { return TensorVector{ops::swiglu(x[0], x[1])}; },
                {ones({3, 4}), ones({3, 5})});
   expect_error("[unit_conv] pieces of",

@@ -70,6 +70,43 @@ def check_registration():
     )
 
 
+def check_row_ops():
+    lrnn, r = torch.ops.lrnn, lambda *size: torch.randn(*size).double().requires_grad_()
+    for op, inputs in ((lrnn.rms_norm, (r(2, 3, 4), r(4), 1e-3)), (lrnn.l2_norm, (r(2, 3, 4), 1e-3)),
+                       (lrnn.swiglu, (r(3, 4), r(3, 4))), (lrnn.swiglu_halves, (r(3, 4),)),
+                       (lrnn.wide_sigmoid, (r(3, 4), 2.0)),
+                       (lrnn.short_conv, (r(2, 5, 3), r(3, 1, 4), r(3), r(2, 3, 4)))):
+        torch.library.opcheck(op.default, inputs)
+    # All arguments of short_conv may be given by position.
+    x, weight, bounds = r(1, 5, 3), r(3, 1, 4), torch.tensor([0, 2, 5])
+    y, state = lrnn.short_conv(x, weight, None, None, False, bounds)
+    again, _ = lrnn.short_conv(x, weight, silu=False, cu_seqlens=bounds)
+    assert torch.equal(y, again) and state.shape == (2, 3, 4)
+
+
+def check_calls_are_seen():
+    """Back ends are called past torch's dispatcher, but not where somebody watches it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            names.add(op.name())
+            return op(*args, **(kwargs or {}))
+
+    def step():
+        x, weight = torch.randn(3, 4, requires_grad=True), torch.ones(4)
+        torch.ops.lrnn.rms_norm(x, weight, 1e-3).sum().backward()
+
+    wanted, names = {"lrnn::rms_norm_forward", "lrnn::rms_norm_backward"}, set()
+    with Seen():
+        step()
+    assert wanted <= names, f"a mode saw {names}"
+    with torch.autograd.profiler.profile(use_kineto=False) as profile:
+        step()
+    names = {event.key for event in profile.key_averages()}
+    assert wanted <= names, f"a profiler saw {names}"
+
+
 def check_errors():
     q, k, v, beta, log_gate, state = problem(torch.float32)
     try:
@@ -81,6 +118,7 @@ def check_errors():
 
 
 torch.ops.load_library(os.environ["LRNN_LIBRARY"])
-for check in (check_against_recurrence, check_gradients, check_registration, check_errors):
+for check in (check_against_recurrence, check_gradients, check_registration, check_row_ops,
+              check_calls_are_seen, check_errors):
     check()
     print(f"{check.__name__}: ok")

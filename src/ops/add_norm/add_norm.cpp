@@ -4,7 +4,7 @@
 
 #include "ops/inner.h"
 #include "ops/node.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -73,13 +73,15 @@ TORCH_LIBRARY_FRAGMENT(lrnn, m) {
 std::pair<Tensor, Tensor> add_norm_definition(const Tensor& x, const Tensor& y,
                                               const Tensor& weight, double eps) {
   const Tensor s = y.defined() ? x + y : x;
-  return {s, rms_norm(s, weight, eps)};
+  return {s, rms_norm_definition(s, weight, eps)};
 }
 
 std::pair<Tensor, Tensor> add_norm(const Tensor& x, const Tensor& y, const Tensor& weight,
                                    double eps, bool for_products) {
-  if (!fits(x, y, weight) || any_tangent(x, y, weight))
-    return add_norm_definition(x, y, weight, eps);
+  if (!fits(x, y, weight) || any_tangent(x, y, weight)) {
+    const Tensor s = y.defined() ? x + y : x;
+    return {s, rms_norm(s, weight, eps)};
+  }
   static const auto op = find_op<ForwardFunction>("lrnn::add_norm");
   const auto type = for_products ? product_type(x) : x.scalar_type();
   const auto node = make_node<AddNormBackward>(x, y, weight);

@@ -11,6 +11,7 @@ namespace lrnn::ops {
 std::pair<torch::Tensor, torch::Tensor> add_norm(const torch::Tensor& x, const torch::Tensor& y,
                                                  const torch::Tensor& weight, double eps,
                                                  bool for_products);
+// The definition, in the type of x.
 std::pair<torch::Tensor, torch::Tensor> add_norm_definition(const torch::Tensor& x,
                                                             const torch::Tensor& y,
                                                             const torch::Tensor& weight,

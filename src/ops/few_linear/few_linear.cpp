@@ -28,13 +28,22 @@ bool has_few_rows(const Tensor& x, const Tensor& weight) {
          x.size(1) > 0 && on_packs(x) && on_packs(weight);
 }
 
+Tensor few_linear_definition(const Tensor& x, const Tensor& weight) {
+  return at::mm(x, weight.t());
+}
+
 Tensor few_linear(const Tensor& x, const Tensor& weight) {
+  if (!has_few_rows(x, weight)) return few_linear_definition(x, weight);
   static const auto op = find_op<Tensor(const Tensor&, const Tensor&)>("lrnn::few_linear");
   return op.call(x, weight);
 }
 
 Tensor few_linear_backward(const Tensor& dy, const Tensor& x, const Tensor& weight, Tensor& dx,
                            bool add) {
+  if (!has_few_rows(x, weight)) {
+    add ? dx.addmm_(dy, weight) : at::mm_out(dx, dy, weight);
+    return at::mm(dy.t(), x);
+  }
   static const auto op =
       find_op<Tensor(const Tensor&, const Tensor&, const Tensor&, Tensor&, bool)>(
           "lrnn::few_linear_backward");

@@ -4,7 +4,7 @@
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
 #include "ops/node.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -68,6 +68,11 @@ TORCH_LIBRARY_FRAGMENT(lrnn, m) {
 }
 
 }  // namespace
+
+Tensor gated_mlp_definition(const Tensor& x, const Tensor& gate, const Tensor& up,
+                            const Tensor& down) {
+  return at::linear(at::silu(at::linear(x, gate)) * at::linear(x, up), down);
+}
 
 Tensor gated_mlp(const Tensor& x_, const Tensor& gate_, const Tensor& up_, const Tensor& down_) {
   const Tensor x = for_product(x_), gate = for_product(gate_), up = for_product(up_),

@@ -8,5 +8,8 @@ namespace lrnn::ops {
 // the hidden units on the chip, and one more for their gradients.
 torch::Tensor gated_mlp(const torch::Tensor& x, const torch::Tensor& gate, const torch::Tensor& up,
                         const torch::Tensor& down);
+// The definition: the line above in plain torch.
+torch::Tensor gated_mlp_definition(const torch::Tensor& x, const torch::Tensor& gate,
+                                   const torch::Tensor& up, const torch::Tensor& down);
 
 }  // namespace lrnn::ops

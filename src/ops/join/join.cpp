@@ -76,8 +76,16 @@ std::vector<Tensor> pieces(const Tensor& x, const std::vector<int64_t>& sizes, i
   return out;
 }
 
+Tensor join_definition(const std::vector<Tensor>& parts, int64_t dim) {
+  return at::cat(parts, dim);
+}
+std::vector<Tensor> split_definition(const Tensor& x, const std::vector<int64_t>& sizes,
+                                     int64_t dim) {
+  return at::split_with_sizes(x, sizes, dim);
+}
+
 Tensor join(const std::vector<Tensor>& parts, int64_t dim) {
-  if (has_tangent(parts)) return at::cat(parts, dim);
+  if (has_tangent(parts)) return join_definition(parts, dim);
   std::shared_ptr<JoinBackward> node;
   if (torch::autograd::compute_requires_grad(parts)) {
     node.reset(new JoinBackward, torch::autograd::deleteNode);

@@ -18,7 +18,10 @@ std::vector<torch::Tensor> pieces(const torch::Tensor& x, const std::vector<int6
 
 // The same with gradients, which are pieces and joined in turn.
 torch::Tensor join(const std::vector<torch::Tensor>& parts, int64_t dim);
+torch::Tensor join_definition(const std::vector<torch::Tensor>& parts, int64_t dim);
 std::vector<torch::Tensor> split(const torch::Tensor& x, const std::vector<int64_t>& sizes,
                                  int64_t dim);
+std::vector<torch::Tensor> split_definition(const torch::Tensor& x,
+                                            const std::vector<int64_t>& sizes, int64_t dim);
 
 }  // namespace lrnn::ops

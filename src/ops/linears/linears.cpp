@@ -115,14 +115,19 @@ struct LinearsBackward final : torch::autograd::Node {
 
 }  // namespace
 
+std::vector<Tensor> linears_definition(const Tensor& x, const std::vector<Tensor>& weights) {
+  std::vector<Tensor> out;
+  for (const Tensor& w : weights) out.push_back(at::linear(x, w));
+  return out;
+}
+
 std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const Shapes& shapes) {
   const Tensor x = for_product(x_);
   for (auto& w : weights) w = for_product(w);
   const int64_t D = weights.at(0).size(1);
   if (any_tangent(x, weights)) {
-    std::vector<Tensor> out;
-    for (size_t i = 0; i < weights.size(); ++i)
-      out.push_back(at::mm(as_matrix(x, D), weights[i].t()).view(shapes[i]));
+    auto out = linears_definition(as_matrix(x, D), weights);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = out[i].view(shapes[i]);
     return out;
   }
   const auto groups = groups_of(weights);

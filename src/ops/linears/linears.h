@@ -9,6 +9,8 @@ namespace lrnn::ops {
 // that a small model does not pay for a dozen, and dx is added up inside the products. Follows
 // autocast as torch::linear does.
 std::vector<torch::Tensor> linears(const torch::Tensor& x, std::vector<torch::Tensor> weights);
+std::vector<torch::Tensor> linears_definition(const torch::Tensor& x,
+                                              const std::vector<torch::Tensor>& weights);
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight);
 
 // The same with results of the given shapes, which a view of each would have cost a node; x is read

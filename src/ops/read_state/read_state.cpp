@@ -28,9 +28,12 @@ struct ReadStateBackward final : torch::autograd::Node {
 
 }  // namespace
 
+Tensor read_state_definition(const Tensor& q, const Tensor& S, double scale) {
+  return scale * at::matmul(q.unsqueeze(-2), S).squeeze(-2);
+}
+
 Tensor read_state(const Tensor& q, const Tensor& S, double scale) {
-  if (any_tangent(q, S))
-    return (at::bmm(as_rows(q), as_matrices(S)) * scale).view({q.size(0), q.size(1), S.size(3)});
+  if (any_tangent(q, S)) return read_state_definition(q, S, scale);
   const auto node = make_node<ReadStateBackward>(q, S);
   if (node) {
     node->q = SavedVariable(q, false), node->S = SavedVariable(S, false);

@@ -147,16 +147,6 @@ struct TakeBackward final : torch::autograd::Node {
   }
 };
 
-// The same in plain torch, one table.
-Tensor take_definition(const Tensor& table, const Tensor& index) {
-  std::vector<int64_t> shape = index.sizes().vec(), ones = shape;
-  shape.insert(shape.end(), table.sizes().begin() + 1, table.sizes().end());
-  ones.resize(shape.size(), 1);
-  return at::index_select(table, 0, index.clamp_min(0).flatten())
-      .view(shape)
-      .masked_fill(index.lt(0).view(ones), 0);
-}
-
 struct PickBackward final : torch::autograd::Node {
   Tensor index;
   std::vector<int64_t> shape;
@@ -178,6 +168,19 @@ TORCH_LIBRARY_IMPL(lrnn, CPU, m) {
 
 }  // namespace
 
+std::vector<Tensor> take_definition(const std::vector<Tensor>& tables, const Tensor& index) {
+  std::vector<Tensor> out;
+  for (const Tensor& table : tables) {
+    std::vector<int64_t> shape = index.sizes().vec(), ones = shape;
+    shape.insert(shape.end(), table.sizes().begin() + 1, table.sizes().end());
+    ones.resize(shape.size(), 1);
+    out.push_back(at::index_select(table, 0, index.clamp_min(0).flatten())
+                      .view(shape)
+                      .masked_fill(index.lt(0).view(ones), 0));
+  }
+  return out;
+}
+
 std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index) {
   check(index.scalar_type() == at::kLong, "[take] the index must be int64, got ",
         index.scalar_type());
@@ -195,10 +198,7 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
           table.device());
   std::vector<Tensor> out;
   out.reserve(tables.size());
-  if (has_tangent(tables)) {
-    for (const Tensor& table : tables) out.push_back(take_definition(table, flat));
-    return out;
-  }
+  if (has_tangent(tables)) return take_definition(tables, flat);
   const auto groups = groups_of(tables);
   if (node) node->groups = groups;
   below_autograd([&] {
@@ -222,8 +222,12 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
   return out;
 }
 
+Tensor pick_definition(const Tensor& x, const Tensor& index) {
+  return at::index_select(x, 0, index);
+}
+
 Tensor pick(const Tensor& x, const Tensor& index) {
-  if (has_tangent(x)) return at::index_select(x, 0, index);
+  if (has_tangent(x)) return pick_definition(x, index);
   const auto node = make_node<PickBackward>(x);
   if (node) node->index = index, node->shape = x.sizes().vec();
   Tensor out = below_autograd([&] { return at::index_select(x, 0, index); });

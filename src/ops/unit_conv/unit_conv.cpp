@@ -1,9 +1,8 @@
 #include "ops/unit_conv/unit_conv.h"
 
-#include "ops/inner.h"
+#include "ops/declare.h"
 #include "ops/join/join.h"
-#include "ops/node.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
 #include "ops/unit_conv/inner.h"
 
@@ -59,6 +58,10 @@ TORCH_LIBRARY_IMPL(lrnn, CompositeExplicitAutograd, m) {
 
 }  // namespace
 
+ShortConv conv_of(const Tensor& x, const Tensor& weight, const MaybeTensor& state) {
+  return {.x = x, .weight = weight, .bias = {}, .state = or_undefined(state), .cu_seqlens = {}};
+}
+
 void check_units(const Tensor& x, at::IntArrayRef sizes, int64_t units, int64_t group) {
   check(group >= 1 && units >= 0 && units % group == 0 && units <= x.size(2), "[unit_conv] ", units,
         " of ", x.size(2), " channels are not whole units of ", group);
@@ -81,35 +84,31 @@ void check_pieces(at::TensorList dy, const Tensor& x) {
 }
 
 std::tuple<std::vector<Tensor>, Tensor> unit_conv_in_steps(const Tensor& x, const Tensor& weight,
-                                                           const OptionalTensor& state,
+                                                           const MaybeTensor& state,
                                                            at::IntArrayRef sizes, int64_t units,
                                                            int64_t group, double eps) {
-  static const auto conv = find_op<decltype(short_conv_cpu)>("lrnn::short_conv");
-  static const auto norm = find_op<Tensor(const Tensor&, double)>("lrnn::l2_norm");
-  auto [y, next] = conv.call(x, weight, {}, state, true, {});
+  const auto conv = conv_of(x, weight, state);
+  check_inputs(conv);
+  const auto [y, next] = call_forward(conv);
   check_units(x, sizes, units, group);
-  if (units > 0) heads(y, units, group).copy_(norm.call(heads(y, units, group), eps));
+  if (units > 0) heads(y, units, group).copy_(call_forward(L2Norm{heads(y, units, group), eps}).y);
   return {pieces(y, sizes.vec(), 2), next};
 }
 
-std::tuple<Tensor, Tensor> unit_conv_backward_in_steps(at::TensorList dy,
-                                                       const OptionalTensor& dnext, const Tensor& x,
-                                                       const Tensor& weight,
-                                                       const OptionalTensor& state, int64_t units,
+std::tuple<Tensor, Tensor> unit_conv_backward_in_steps(at::TensorList dy, const MaybeTensor& dnext,
+                                                       const Tensor& x, const Tensor& weight,
+                                                       const MaybeTensor& state, int64_t units,
                                                        int64_t group, double eps) {
-  static const auto conv = find_op<decltype(short_conv_cpu)>("lrnn::short_conv");
-  static const auto back = find_op<decltype(short_conv_backward_cpu)>("lrnn::short_conv_backward");
-  static const auto norm =
-      find_op<Tensor(const Tensor&, const Tensor&, double)>("lrnn::l2_norm_backward");
   check_pieces(dy, x);
+  const auto conv = conv_of(x, weight, state);
   const Tensor d = at::cat(dy, 2);
   if (units > 0) {
-    const Tensor y = std::get<0>(conv.call(x, weight, {}, state, true, {}));
+    const L2Norm norm{heads(call_forward(conv).y, units, group), eps};
     const Tensor du = heads(d, units, group);
-    du.copy_(norm.call(du.contiguous(), heads(y, units, group), eps));
+    du.copy_(call_backward<L2Norm>({norm, {}, {du.contiguous()}, {}}).x);
   }
-  const auto grads = back.call(d, dnext, x, weight, {}, state, true, {});
-  return {std::get<0>(grads), std::get<1>(grads)};
+  const auto grads = call_backward<ShortConv>({conv, {}, {d, or_undefined(dnext)}, {}});
+  return {grads.x, grads.weight};
 }
 
 UnitConvResult unit_conv_definition(const UnitConv& in) {
@@ -129,7 +128,7 @@ UnitConvResult unit_conv(const UnitConv& in) {
   check(!in.state.defined() || !in.state.requires_grad(),
         "[unit_conv] there is no gradient of the state");
   if (any_tangent(in.x, in.weight, in.state)) {
-    check_short_conv(in.x, in.weight, {}, maybe(in.state), {});
+    check_inputs(conv_of(in.x, in.weight, maybe(in.state)));
     check_units(in.x, in.sizes, in.units, in.group);
     return unit_conv_definition(in);
   }
