@@ -18,11 +18,11 @@ using torch::Tensor;
 
 struct Pair {
   std::string name;
-  std::function<Tensors(const Tensors&)> op, definition;
-  Tensors inputs;
+  std::function<TensorVector(const TensorVector&)> op, definition;
+  TensorVector inputs;
 };
 
-Tensors list_of(const std::pair<Tensor, Tensor>& x) { return {x.first, x.second}; }
+TensorVector list_of(const std::pair<Tensor, Tensor>& x) { return {x.first, x.second}; }
 
 std::vector<Pair> pairs() {
   torch::manual_seed(2);
@@ -43,12 +43,12 @@ std::vector<Pair> pairs() {
        [=](auto& x) { return take_definition(x, index); },
        {normal({5, 7}), normal({5, 2, 65}), normal({5})}},
       {"pick",
-       [=](auto& x) { return Tensors{pick(x[0], rows)}; },
-       [=](auto& x) { return Tensors{pick_definition(x[0], rows)}; },
+       [=](auto& x) { return TensorVector{pick(x[0], rows)}; },
+       [=](auto& x) { return TensorVector{pick_definition(x[0], rows)}; },
        {normal({5, 3})}},
       {"join",
-       [](auto& x) { return Tensors{join(x, 1)}; },
-       [](auto& x) { return Tensors{join_definition(x, 1)}; },
+       [](auto& x) { return TensorVector{join(x, 1)}; },
+       [](auto& x) { return TensorVector{join_definition(x, 1)}; },
        {normal({3, 2, 2}), normal({3, 4, 2})}},
       {"split",
        [](auto& x) {
@@ -59,33 +59,33 @@ std::vector<Pair> pairs() {
        },
        {normal({3, 5})}},
       {"read_state",
-       [](auto& x) { return Tensors{read_state(x[0], x[1], 0.3)}; },
-       [](auto& x) { return Tensors{read_state_definition(x[0], x[1], 0.3)}; },
+       [](auto& x) { return TensorVector{read_state(x[0], x[1], 0.3)}; },
+       [](auto& x) { return TensorVector{read_state_definition(x[0], x[1], 0.3)}; },
        {normal({3, 2, 4}), normal({3, 2, 4, 5})}},
       {"wide_sigmoid",
-       [](auto& x) { return Tensors{wide_sigmoid(x[0], 2)}; },
-       [](auto& x) { return Tensors{wide_sigmoid_definition(x[0], 2)}; },
+       [](auto& x) { return TensorVector{wide_sigmoid(x[0], 2)}; },
+       [](auto& x) { return TensorVector{wide_sigmoid_definition(x[0], 2)}; },
        {normal({5, 7})}},
       {"wide_sigmoid of a number",
-       [](auto& x) { return Tensors{wide_sigmoid(x[0], 2)}; },
-       [](auto& x) { return Tensors{wide_sigmoid_definition(x[0], 2)}; },
+       [](auto& x) { return TensorVector{wide_sigmoid(x[0], 2)}; },
+       [](auto& x) { return TensorVector{wide_sigmoid_definition(x[0], 2)}; },
        {normal({})}},
       {"add_norm",
        [](auto& x) { return list_of(add_norm(x[0], x[1], x[2], 0.1, false)); },
        [](auto& x) { return list_of(add_norm_definition(x[0], x[1], x[2], 0.1)); },
        {normal({3, 4, 16}), normal({3, 4, 16}), normal({16})}},
       {"gated_mlp",
-       [](auto& x) { return Tensors{gated_mlp(x[0], x[1], x[2], x[3])}; },
-       [](auto& x) { return Tensors{gated_mlp_definition(x[0], x[1], x[2], x[3])}; },
+       [](auto& x) { return TensorVector{gated_mlp(x[0], x[1], x[2], x[3])}; },
+       [](auto& x) { return TensorVector{gated_mlp_definition(x[0], x[1], x[2], x[3])}; },
        {normal({2, 5, 8}), normal({16, 8}), normal({16, 8}), normal({8, 16})}},
       // On the CPU this op is its definition: held against one product per block.
       {"block_linear",
-       [](auto& x) { return Tensors{block_linear(x[0], x[1])}; },
+       [](auto& x) { return TensorVector{block_linear(x[0], x[1])}; },
        [](auto& x) {
-         Tensors out;
+         TensorVector out;
          for (int64_t i = 0; i < x[1].size(0); ++i)
            out.push_back(torch::linear(x[0].narrow(-1, i * 4, 4), x[1][i]));
-         return Tensors{torch::stack(out, -2)};
+         return TensorVector{torch::stack(out, -2)};
        },
        {normal({3, 5, 8}), normal({2, 3, 4})}},
   };
@@ -105,7 +105,7 @@ TEST(Definitions, FewLinear) {
   const auto normal = [](at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); };
   const Tensor x = normal({9, 16}), weight = normal({3, 16}), dy = normal({9, 3});
   EXPECT_CLOSE("y", few_linear(x, weight), few_linear_definition(x, weight));
-  const Tensors leaves = {x.clone().requires_grad_(), weight.clone().requires_grad_()};
+  const TensorVector leaves = {x.clone().requires_grad_(), weight.clone().requires_grad_()};
   const auto want =
       torch::autograd::grad({few_linear_definition(leaves[0], leaves[1])}, leaves, {dy});
   Tensor dx = normal({9, 16});

@@ -15,16 +15,16 @@ TEST(Linears, AreTorchsOneByOne) {
   torch::manual_seed(0);
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{5, 6}, {2, 7, 6}, {1, 3, 2, 6}, {0, 6}}) {
-    const Tensors inputs = {random(shape), random({4, 6}), random({1, 6}), random({9, 6})};
+    const TensorVector inputs = {random(shape), random({4, 6}), random({1, 6}), random({9, 6})};
     expect_same(values_and_gradients(inputs,
-                                     [](const Tensors& in) {
+                                     [](const TensorVector& in) {
                                        return linears(in[0], {in[1], in[2], in[3]});
                                      }),
                 values_and_gradients(inputs,
-                                     [](const Tensors& in) {
-                                       return Tensors{torch::linear(in[0], in[1]),
-                                                      torch::linear(in[0], in[2]),
-                                                      torch::linear(in[0], in[3])};
+                                     [](const TensorVector& in) {
+                                       return TensorVector{torch::linear(in[0], in[1]),
+                                                           torch::linear(in[0], in[2]),
+                                                           torch::linear(in[0], in[3])};
                                      }),
                 1e-12);
   }
@@ -32,16 +32,17 @@ TEST(Linears, AreTorchsOneByOne) {
 
 TEST(Linears, RowsNeedNotBeContiguous) {
   torch::manual_seed(1);
-  const Tensors inputs = {random({3, 6, 4}), random({5, 6})};
-  expect_same(values_and_gradients(inputs,
-                                   [](const Tensors& in) {
-                                     return Tensors{ops::linear(in[0].transpose(1, 2), in[1])};
-                                   }),
-              values_and_gradients(inputs,
-                                   [](const Tensors& in) {
-                                     return Tensors{torch::linear(in[0].transpose(1, 2), in[1])};
-                                   }),
-              1e-12);
+  const TensorVector inputs = {random({3, 6, 4}), random({5, 6})};
+  expect_same(
+      values_and_gradients(inputs,
+                           [](const TensorVector& in) {
+                             return TensorVector{ops::linear(in[0].transpose(1, 2), in[1])};
+                           }),
+      values_and_gradients(inputs,
+                           [](const TensorVector& in) {
+                             return TensorVector{torch::linear(in[0].transpose(1, 2), in[1])};
+                           }),
+      1e-12);
 }
 
 // A result that nobody used, and an input that wants no gradient.
@@ -66,11 +67,11 @@ TEST(Linears, HaveASecondDerivative) {
 TEST(Take, SameBitsOnAnyNumberOfThreads) {
   torch::manual_seed(3);
   const Tensor index = torch::randint(0, 3, {6000}, torch::kInt64);
-  const Tensors table = {torch::randn({3, 200})};
+  const TensorVector table = {torch::randn({3, 200})};
   const int before = at::get_num_threads();
   const auto run = [&](int threads) {
     at::set_num_threads(threads);
-    return values_and_gradients(table, [&](const Tensors& in) { return take(in, index); });
+    return values_and_gradients(table, [&](const TensorVector& in) { return take(in, index); });
   };
   const auto one = run(1), two = run(2), three = run(3);
   at::set_num_threads(before);

@@ -5,13 +5,13 @@
 // An op against another way to say it: results and gradients.
 namespace lrnn::ops {
 
-using Tensors = std::vector<torch::Tensor>;
+using TensorVector = std::vector<torch::Tensor>;
 
 // The results and, for fixed random weights of every result, the gradients of the inputs.
-template <class F> Tensors values_and_gradients(const Tensors& inputs, F&& f) {
-  Tensors leaves;
+template <class F> TensorVector values_and_gradients(const TensorVector& inputs, F&& f) {
+  TensorVector leaves;
   for (const auto& x : inputs) leaves.push_back(x.detach().clone().requires_grad_());
-  Tensors out = f(leaves);
+  TensorVector out = f(leaves);
   torch::manual_seed(7);
   torch::Tensor loss = torch::zeros({}, out[0].options().dtype(torch::kFloat64));
   for (const auto& y : out)
@@ -22,7 +22,7 @@ template <class F> Tensors values_and_gradients(const Tensors& inputs, F&& f) {
   return out;
 }
 
-inline void expect_same(const Tensors& got, const Tensors& want, double tolerance) {
+inline void expect_same(const TensorVector& got, const TensorVector& want, double tolerance) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].sizes(), want[i].sizes());
