@@ -1,5 +1,5 @@
-#include "ops/declare.h"
 #include "ops/node.h"
+#include "ops/stack.h"
 #include "tests/cuda/delta_product_cuda_cases.h"
 
 // Sequences that are one chunk, from a state of zero and without a gate, against the definition.
@@ -32,7 +32,9 @@ bool is_one_chunk(const ops::DeltaProduct& in) {
   torch::jit::Stack stack;
   ops::push(stack, moved(in));
   stack.emplace_back(true);  // as for backward
-  ops::op_of<ops::DeltaProduct>().forward->callBoxed(stack);
+  c10::Dispatcher::singleton()
+      .findSchemaOrThrow("lrnn::delta_product_forward", "")
+      .callBoxed(stack);
   const auto kept = stack.back().toTensorVector();
   const Tensor &errors = kept[0], &rests = kept[1];
   return rests.scalar_type() == torch::kBFloat16 && rests.numel() == errors.numel();
