@@ -5,8 +5,9 @@
 
 #include <cstdio>
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 #include "training/adamw.h"
 

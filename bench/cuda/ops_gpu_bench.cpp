@@ -6,10 +6,11 @@
 #include "ops/block_linear/block_linear.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
 #include "ops/mlstm/mlstm.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/rwkv7/rwkv7.h"
 #include "ops/selective_scan/selective_scan.h"
 #include "ops/slstm/slstm.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
 // The other ops on the GPU, one JSON line per op and shape. First a short problem against the

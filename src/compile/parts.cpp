@@ -4,7 +4,8 @@
 #include "compile/scales.h"
 #include "model/checkpoint.h"
 #include "ops/linears/linears.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 
 namespace lrnn::compile {

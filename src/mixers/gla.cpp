@@ -4,8 +4,8 @@
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
-#include "ops/pointwise/pointwise.h"
 #include "ops/read_state/read_state.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
 namespace lrnn::mixers {

@@ -5,7 +5,7 @@
 #include "ops/block_linear/block_linear.h"
 #include "ops/cast_weights/cast_weights.h"
 #include "ops/node.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
 
 namespace lrnn::mixers {

@@ -3,8 +3,8 @@
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "ops/linears/linears.h"
-#include "ops/pointwise/pointwise.h"
 #include "ops/selective_scan/selective_scan.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
 namespace lrnn::mixers {

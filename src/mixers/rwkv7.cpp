@@ -5,7 +5,7 @@
 #include "mixers/initial.h"
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/read_state/read_state.h"
 #include "ops/take/take.h"
 

@@ -3,12 +3,14 @@
 #include "ops/delta_product/case.h"
 #include "ops/gated_linear_attention/case.h"
 #include "ops/mlstm/case.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/case.h"
 #include "ops/rwkv7/case.h"
 #include "ops/selective_scan/case.h"
-#include "ops/short_conv/short_conv.h"
+#include "ops/short_conv/case.h"
 #include "ops/slstm/case.h"
+#include "ops/swiglu/case.h"
 #include "ops/torch.h"
+#include "ops/wide_sigmoid/wide_sigmoid.h"
 
 namespace lrnn::ops {
 namespace {
@@ -21,19 +23,6 @@ CheckedOp declared(const std::vector<Case>& cases, In (*make)(const Case&, torch
     out.problems.push_back(
         [=](torch::Dtype dtype) { return problem_of(make(c, dtype), kernel, definition); });
   return out;
-}
-
-// Ops that are plain functions of tensors.
-CheckedOp plain(const char* name, const std::function<Tensors(torch::Dtype)>& in,
-                const std::function<Tensor(Tensors)>& kernel,
-                const std::function<Tensor(Tensors)>& definition) {
-  const auto named = [](const std::function<Tensor(Tensors)>& f) {
-    return [f](const Tensors& x) { return Tensors{{"out y", f(x)}}; };
-  };
-  return {name, {[=](torch::Dtype dtype) {
-            torch::manual_seed(1);
-            return Problem{in(dtype), named(kernel), named(definition)};
-          }}};
 }
 
 DeltaProduct make_delta_product(const DeltaProductCase& c, torch::Dtype dtype) {
@@ -50,20 +39,22 @@ SelectiveScan make_typical_scan(const ScanCase& c, torch::Dtype dtype) {
   return make_scan(of);
 }
 
-Tensors conv_inputs(torch::Dtype dtype) {
-  return {{"x", normal({2, 67, 40}).to(dtype)},
-          {"weight", normal({40, 1, 4}).to(dtype)},
-          {"bias", normal({40}).to(dtype)},
-          {"state", normal({2, 40, 4}).to(dtype)}};
+WideSigmoid make_wide_sigmoid(const RowsCase& c, torch::Dtype dtype) {
+  torch::manual_seed(1);
+  return {.x = normal({c.rows, c.D}).to(dtype), .scale = 2};
 }
-template <ShortConvResult (*f)(const ShortConv&)> Tensor conv(Tensors x) {
-  return f({.x = x["x"],
-            .weight = x["weight"],
-            .bias = x["bias"],
-            .state = x["state"],
-            .silu = true,
-            .cu_seqlens = {}})
-      .y;
+
+// Ops that C++ calls with tensors instead of a struct.
+template <auto f> NormResult rms(const RmsNorm& in) { return {f(in.x, in.weight, in.eps)}; }
+template <auto f> NormResult l2(const L2Norm& in) { return {f(in.x, in.eps)}; }
+template <Tensor (*f)(const Tensor&, const Tensor&)> SwigluResult two(const Swiglu& in) {
+  return {f(in.gate, in.up)};
+}
+template <Tensor (*f)(const Tensor&)> SwigluResult halves(const SwigluHalves& in) {
+  return {f(in.gate_up)};
+}
+template <auto f> WideSigmoidResult sigmoid_of(const WideSigmoid& in) {
+  return {f(in.x, in.scale)};
 }
 
 double worst(const Tensors& got, const Tensors& want, bool gradients) {
@@ -91,29 +82,13 @@ std::vector<CheckedOp> every_op() {
       declared(typical_rwkv7s(), make_rwkv7, rwkv7, rwkv7_definition),
       declared(typical_slstms(), make_slstm, slstm, slstm_definition),
       declared(typical_mlstms(), make_mlstm, mlstm, mlstm_definition),
-      plain("short_conv", conv_inputs, conv<short_conv>, conv<short_conv_definition>),
-      plain(
-          "rms_norm",
-          [](torch::Dtype dtype) {
-            return Tensors{{"x", normal({67, 40}).to(dtype)}, {"weight", normal({40}).to(dtype)}};
-          },
-          [](Tensors x) { return rms_norm(x["x"], x["weight"], 1e-6); },
-          [](Tensors x) { return rms_norm_definition(x["x"], x["weight"], 1e-6); }),
-      plain(
-          "l2_norm",
-          [](torch::Dtype dtype) {
-            return Tensors{{"x", normal({67, 40}).to(dtype)}};
-          },
-          [](Tensors x) { return l2_norm(x["x"], 1e-6); },
-          [](Tensors x) { return l2_norm_definition(x["x"], 1e-6); }),
-      plain(
-          "swiglu",
-          [](torch::Dtype dtype) {
-            return Tensors{{"gate", normal({67, 40}).to(dtype)},
-                           {"up", normal({67, 40}).to(dtype)}};
-          },
-          [](Tensors x) { return swiglu(x["gate"], x["up"]); },
-          [](Tensors x) { return swiglu_definition(x["gate"], x["up"]); }),
+      declared(typical_short_convs(), make_short_conv, short_conv, short_conv_definition),
+      declared(typical_rows(), make_rms_norm, rms<rms_norm>, rms<rms_norm_definition>),
+      declared(typical_rows(), make_l2_norm, l2<l2_norm>, l2<l2_norm_definition>),
+      declared(typical_rows(), make_swiglu, two<swiglu>, two<swiglu_definition>),
+      declared(typical_rows(), make_swiglu_halves, halves<swiglu>, halves<swiglu_definition>),
+      declared(typical_rows(), make_wide_sigmoid, sigmoid_of<wide_sigmoid>,
+               sigmoid_of<wide_sigmoid_definition>),
   };
 }
 

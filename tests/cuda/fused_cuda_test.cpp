@@ -5,7 +5,7 @@
 #include "ops/gpu.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/take/take.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 #include "tests/close.h"

@@ -2,8 +2,9 @@
 
 #include "base/error.h"
 #include "ops/linears/linears.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/read_state/read_state.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"

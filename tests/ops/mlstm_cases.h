@@ -5,16 +5,7 @@
 // Random problems for the op, shared by the tests of its back ends.
 namespace lrnn::recurrence {
 
-inline ops::Mlstm mlstm_inputs(const Tensors& x) {
-  return {.q = get(x, "q"),
-          .k = get(x, "k"),
-          .v = get(x, "v"),
-          .i = get(x, "i"),
-          .f = get(x, "f"),
-          .state = {get(x, "C"), get(x, "n"), get(x, "m")},
-          .scale = {},
-          .cu_seqlens = get(x, "cu_seqlens")};
-}
+inline ops::Mlstm mlstm_inputs(const Tensors& x) { return ops::with(ops::Mlstm{}, x); }
 inline Tensors mlstm_outputs(const ops::MlstmResult& out) {
   return {
       {"h", out.h}, {"final C", out.state.C}, {"final n", out.state.n}, {"final m", out.state.m}};

@@ -1,10 +1,10 @@
-#include "ops/pointwise/pointwise.h"
-
 #include <ATen/Parallel.h>
 
 #include <functional>
 
 #include "base/error.h"
+#include "ops/norm/norm.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 

@@ -4,15 +4,18 @@
 #include <string>
 
 #include "kernels/isa.h"
+#include "ops/problem.h"
 #include "ops/torch.h"
 #include "tests/close.h"
 
 // What every recurrent op is asked, whatever its inputs are called.
 namespace lrnn::recurrence {
 
+using ops::everything;
+using ops::in_double;
+using ops::Tensors;
 using torch::Tensor;
-using Tensors = std::map<std::string, Tensor>;  // an absent name is an undefined tensor
-using Function = std::function<Tensors(const Tensors&)>;
+using Function = ops::TensorFunction;
 
 struct Op {
   Function kernel, definition;
@@ -21,33 +24,6 @@ struct Op {
 inline Tensor get(const Tensors& in, const std::string& name) {
   const auto found = in.find(name);
   return found == in.end() ? Tensor() : found->second;
-}
-
-// Outputs, and the gradients of a fixed random weighting of them.
-inline Tensors everything(const Tensors& in, const Function& function) {
-  Tensors leaves;
-  for (const auto& [name, x] : in)
-    leaves[name] = x.is_floating_point()
-                       ? x.detach().clone(torch::MemoryFormat::Contiguous).requires_grad_()
-                       : x;
-  Tensors out;
-  torch::manual_seed(7);
-  Tensor loss = torch::zeros({}, torch::kFloat64);
-  for (const auto& [name, y] : function(leaves)) {
-    out[name] = y.detach();
-    loss = loss + (y.to(torch::kFloat64) * torch::randn(y.sizes(), torch::kFloat64)).sum();
-  }
-  loss.backward();
-  for (const auto& [name, x] : leaves)
-    if (x.is_floating_point())
-      out["d" + name] = x.grad().defined() ? x.grad() : torch::zeros_like(x);
-  return out;
-}
-
-inline Tensors in_double(Tensors in) {
-  for (auto& [name, x] : in)
-    if (x.is_floating_point()) x = x.to(torch::kFloat64);
-  return in;
 }
 
 // The kernel on every instruction set of this machine, against the definition in double.
@@ -106,12 +82,6 @@ inline void expect_slopes(const Op& op, const Tensors& in) {
     const double want = (all.at("d" + name) * direction).sum().item<double>();
     EXPECT_NEAR(slope, want, 1e-6 * (1 + std::abs(want))) << name;
   }
-}
-
-inline Tensor bounds(const std::vector<int64_t>& lengths) {
-  std::vector<int64_t> ends = {0};
-  for (const int64_t n : lengths) ends.push_back(ends.back() + n);
-  return torch::tensor(ends, torch::kInt64);
 }
 
 }  // namespace lrnn::recurrence

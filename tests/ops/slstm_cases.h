@@ -5,13 +5,7 @@
 // Random problems for the op, shared by the tests of its back ends.
 namespace lrnn::recurrence {
 
-inline ops::Slstm slstm_inputs(const Tensors& x) {
-  return {.wx = get(x, "wx"),
-          .R = get(x, "R"),
-          .bias = get(x, "bias"),
-          .state = get(x, "state"),
-          .cu_seqlens = get(x, "cu_seqlens")};
-}
+inline ops::Slstm slstm_inputs(const Tensors& x) { return ops::with(ops::Slstm{}, x); }
 inline Tensors slstm_outputs(const ops::SlstmResult& out) {
   return {{"h", out.h}, {"final", out.state}};
 }

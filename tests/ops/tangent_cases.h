@@ -5,7 +5,7 @@
 #include "ops/gated_mlp/gated_mlp.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/norm/norm.h"
 #include "ops/read_state/read_state.h"
 #include "ops/take/take.h"
 #include "ops/unit_conv/unit_conv.h"
