@@ -63,7 +63,7 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
       float O[4][4] = {};
       this->template over_keys<2>(O, S, keys(stage, layout.q + r0 * row_bytes(KT)));
       scale_columns(O, vectors + kRead * kChunk + r0);
-      const int64_t last = queries.at(min(r0 + 31, queries.rows - 1));
+      const int last = int(queries.at(min(r0 + 31, queries.rows - 1)));
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         if (k * 16 > last) continue;
@@ -106,13 +106,13 @@ template <int KT, bool kSplit>
 __global__ void __launch_bounds__(kMostColumns * 2, 1)
     sweep_forward(DeltaProductForward p, ChunkWork w, int columns) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const Forward<KT, kSplit> run{{p, w, memory, columns}, p};
+  const Forward<KT, kSplit> run{{p, w, p.v, memory, columns}, p};
   typename Forward<KT, kSplit>::State S;
   run.read_state(S, p.state);
-  if (run.chunks > 0) run.fetch(0, p.v);
+  if (run.chunks > 0) run.fetch(0);
   copy_commit();
   for (int chunk = 0; chunk < run.chunks; ++chunk) {
-    if (chunk + 1 < run.chunks) run.fetch(chunk + 1, p.v);
+    if (chunk + 1 < run.chunks) run.fetch(chunk + 1);
     copy_commit();
     copy_wait<1>();
     __syncthreads();

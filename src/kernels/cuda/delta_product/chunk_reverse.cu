@@ -83,13 +83,13 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     sweep_backward(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, int columns) {
   extern __shared__ __align__(16) unsigned char memory[];
   using Run = Backward<KT, kSplit>;
-  const Run run{{p, w, memory, columns}, p};
+  const Run run{{p, w, p.d_o, memory, columns}, p};
   typename Run::State G;
   run.read_state(G, p.d_final_state);
-  if (run.chunks > 0) run.fetch(run.chunks - 1, p.d_o);
+  if (run.chunks > 0) run.fetch(run.chunks - 1);
   copy_commit();
   for (int chunk = run.chunks - 1; chunk >= 0; --chunk) {
-    if (chunk > 0) run.fetch(chunk - 1, p.d_o);
+    if (chunk > 0) run.fetch(chunk - 1);
     copy_commit();
     copy_wait<1>();
     __syncthreads();

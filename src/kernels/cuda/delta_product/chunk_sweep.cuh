@@ -28,6 +28,7 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   using State = float[kTiles][4];  // rows v0+g, v0+g+8 and key channels 8t+2c, +1
   const DeltaProductInputs& p;
   const ChunkWork& w;
+  const Rows& values;  // V or dO
   unsigned char* memory;
   int columns;
   const StageLayout<KT> layout{w.rows, kForward ? kChunk : w.rows, columns, kSplit};
@@ -37,6 +38,9 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   const Span span = span_of(p, s);
   const int64_t steps = span.length * p.N, slot0 = first_slot(p, s, kChunk);
   const int chunks = int((steps + kChunk - 1) / kChunk);
+  // Found once: multiplying out a row's place again for every chunk would be seen.
+  const uint16_t *const k_rows = rows(p.k), *const q_rows = rows(p.q),
+                        *const value_rows = rows(values) + v_tile;
 
   __device__ __forceinline__ const uint16_t* rows(const Rows& x) const {
     return static_cast<const uint16_t*>(x.data) + (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);
@@ -52,29 +56,27 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
     return (((span.b * p.H + h) * p.T + span.t0) * p.N + first) * p.V + v0 + (g & ~1);
   }
 
-  // Asks for a chunk; `values` are V or dO.
-  __device__ __forceinline__ void fetch(int chunk, const Rows& values) const {
+  // Asks for a chunk.
+  __device__ __forceinline__ void fetch(int chunk) const {
     const int64_t first = int64_t(chunk) * kChunk, at = item(chunk);
     const int count = this->count(first);
     const uint32_t stage = shared_address(memory) + (chunk & 1) * layout.bytes;
-    fetch_rows<KT>(stage + layout.k, rows(p.k) + first * p.k.step, p.k.step, kChunk, count,
-                   int(p.K));
+    fetch_rows<KT>(stage + layout.k, k_rows + first * p.k.step, p.k.step, kChunk, count, int(p.K));
     if constexpr (kForward)
       fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
-                 rows(values) + v_tile + first * values.step, values.step, kChunk, count,
-                 int(p.V - v_tile));
+                 value_rows + first * values.step, values.step, kChunk, count, int(p.V - v_tile));
     fetch_square(stage + layout.T, w.T + at * kChunk * kChunk, kChunk);
     if (kSplit)
       fetch_square(stage + layout.T_lo, w.T_lo + at * 2 * kChunk * kChunk,
                    lo_parts_of_T(KT) * kChunk);
     if (p.q.data) {
       const Queries queries(p, first, count);
-      fetch_rows<KT>(stage + layout.q, rows(p.q) + queries.token * p.q.token, p.q.token, w.rows,
+      fetch_rows<KT>(stage + layout.q, q_rows + queries.token * p.q.token, p.q.token, w.rows,
                      queries.rows, int(p.K));
       if constexpr (!kForward)
         fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
-                   rows(values) + v_tile + queries.token * values.token, values.token, w.rows,
-                   queries.rows, int(p.V - v_tile));
+                   value_rows + queries.token * values.token, values.token, w.rows, queries.rows,
+                   int(p.V - v_tile));
       fetch_square(stage + layout.P, w.P + at * w.rows * kChunk, w.rows);
       if (kSplit) fetch_square(stage + layout.P_lo, w.P_lo + at * w.rows * kChunk, w.rows);
     }

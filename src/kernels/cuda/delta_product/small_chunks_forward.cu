@@ -18,11 +18,16 @@ struct Shared {
   Vectors vectors;
 };
 
-// A chunk in the hands of a warp.
+// A chunk in the hands of a warp. The rows of its head are found once, not once a chunk.
+struct HeadRows {
+  const uint16_t *k, *v, *q;
+  uint16_t* o;
+};
 template <bool kGate> struct Forward {
   const DeltaProductForward& p;
   const SmallKept& kept;
   const Head& at;
+  const HeadRows& rows;
   Shared& shared;
   int64_t first;
   const int count = int(min(int64_t(kSteps), at.steps - first));
@@ -31,9 +36,9 @@ template <bool kGate> struct Forward {
   const int K = int(p.K), V = int(p.V), g = threadIdx.x / 4, c = threadIdx.x % 4;
 
   __device__ __forceinline__ void ask(Scalars<kGate>& scalars) const {
-    fetch(in.k, at.rows(p.k) + first * p.k.step, p.k.step, count, K);
-    fetch(in.v, at.rows(p.v) + first * p.v.step, p.v.step, count, V);
-    if (p.q.data) fetch(in.q, at.rows(p.q) + queries.token * p.q.token, p.q.token, queries.rows, K);
+    fetch(in.k, rows.k + first * p.k.step, p.k.step, count, K);
+    fetch(in.v, rows.v + first * p.v.step, p.v.step, count, V);
+    if (p.q.data) fetch(in.q, rows.q + queries.token * p.q.token, p.q.token, queries.rows, K);
     scalars.ask(p, at, first);
   }
   // The state before the chunk; backward knows a state of zero.
@@ -111,7 +116,7 @@ template <bool kGate> struct Forward {
       put_across(as_fragment<1>(O[m][0], O[m][1]).part[0], shared.out, m * 16);
     }
     __syncwarp();
-    store(shared.out, at.rows(p.o) + queries.token * p.o.token, p.o.token, queries.rows, V);
+    store(shared.out, rows.o + queries.token * p.o.token, p.o.token, queries.rows, V);
     __syncwarp();
   }
   // S = a_C S + (diag(r) K)^T D.
@@ -158,16 +163,18 @@ template <bool kGate>
 __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p, SmallKept kept) {
   __shared__ __align__(16) Shared shared;
   const Head at{p};
+  const HeadRows rows{at.rows(p.k), at.rows(p.v), at.rows(p.q), at.rows(p.o)};
   const int K = int(p.K), V = int(p.V);
   Scalars<kGate> scalars;
   State S;
   read_state(S, p.state ? static_cast<const float*>(p.state) + at.head * K * V : nullptr, K, V);
-  if (at.steps > 0) Forward<kGate>{p, kept, at, shared, 0}.ask(scalars);
+  if (at.steps > 0) Forward<kGate>{p, kept, at, rows, shared, 0}.ask(scalars);
   copy_commit();
   for (int64_t first = 0; first < at.steps; first += kSteps) {
-    const Forward<kGate> chunk{p, kept, at, shared, first};
+    const Forward<kGate> chunk{p, kept, at, rows, shared, first};
     fill_vectors(shared.vectors, shared.decay, p, scalars, chunk.queries);
-    if (first + kSteps < at.steps) Forward<kGate>{p, kept, at, shared, first + kSteps}.ask(scalars);
+    if (first + kSteps < at.steps)
+      Forward<kGate>{p, kept, at, rows, shared, first + kSteps}.ask(scalars);
     copy_commit();
     Fragment<2> s[2][2], d[2];
     operands(s, S);
