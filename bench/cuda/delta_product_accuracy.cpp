@@ -9,6 +9,8 @@
 namespace lrnn::bench {
 namespace {
 
+Tensor unit(const Tensor& x) { return x / x.norm(2, -1, true); }
+
 Tensor keys(const std::string& kind, int64_t T, int64_t K) {
   const auto on = torch::TensorOptions(torch::kCUDA).dtype(torch::kFloat32);
   const int64_t B = 2, H = 4;

@@ -16,51 +16,45 @@ Json errors_of(const std::vector<Tensor>& got, const std::vector<Tensor>& want) 
   return errors;
 }
 
-void run(const Problem& p, const std::vector<std::string>& precisions, const Ceilings& ceilings) {
-  torch::manual_seed(1);
-  auto in = make(p);
-  const Tensor d_o = torch::randn({p.B, p.T, p.H, p.V}, in.v.options());
+void run(Case c, const Ceilings& ceilings) {
+  auto in = make(c);
+  const Tensor d_o = torch::randn({c.B, c.T, c.H, c.V}, in.v.options());
   double given = double(d_o.nbytes());
   for (Tensor* x : leaves(in)) given += double(x->nbytes());
-  in.accuracy = "exact";
-  auto want = with_gradients(in, d_o, {});
-  for (const auto& precision : precisions) {
-    in.accuracy = precision;
-    Json line = shape_of(p);
-    line["precision"] = precision;
-    line["error"] = errors_of(with_gradients(in, d_o, {}), want);
-    if (precision == precisions.back()) want.clear();
-    torch::NoGradGuard no_grad;
-    const auto forward = [&] { ops::delta_product(in); };
-    const auto both = [&] {
-      torch::AutoGradMode on(true);
-      with_gradients(in, d_o, {});
-    };
-    line["forward"] = ceilings.rates(graph_time_of(forward), forward_cost(p));
-    line["both"] = ceilings.rates(graph_time_of(both, 15), both_cost(p));
-    line["called_ms"] = {time_of(forward), time_of(both, 15)};
-    line["peak_mib"] = peak_mib(both, given);
-    print(line);
+  Json line = line_of(c);
+  line["precision"] = c.accuracy;
+  {
+    auto exact = in;
+    exact.accuracy = "exact";
+    line["error"] = errors_of(with_gradients(in, d_o, {}), with_gradients(exact, d_o, {}));
   }
+  torch::NoGradGuard no_grad;
+  const auto forward = [&] { ops::delta_product(in); };
+  const auto both = [&] {
+    torch::AutoGradMode on(true);
+    with_gradients(in, d_o, {});
+  };
+  line["forward"] = ceilings.rates(graph_time_of(forward), forward_cost(c));
+  line["both"] = ceilings.rates(graph_time_of(both, 15), both_cost(c));
+  line["called_ms"] = {time_of(forward), time_of(both, 15)};
+  line["peak_mib"] = peak_mib(both, given);
+  print(line);
 }
 
 // One token of every sequence, state in and out: a step of decoding.
-void decode(const Problem& p, const std::string& precision, const Ceilings& ceilings) {
+void decode(Case c, const Ceilings& ceilings) {
   const torch::NoGradGuard no_grad;
-  torch::manual_seed(1);
-  auto in = make(p);
-  in.state = torch::randn({p.B, p.H, p.K, p.V}, torch::TensorOptions(torch::kCUDA));
-  auto exact = in;
-  for (Tensor* x : leaves(exact)) *x = x->to(torch::kFloat64);
-  const auto want = ops::delta_product_definition(exact);
-  in.accuracy = precision;
-  const auto got = ops::delta_product(in);
-  Json line = shape_of(p);
-  line["pass"] = "decode", line["precision"] = precision;
+  c.T = 1, c.accuracy = "exact";
+  const auto in = make(c);
+  auto wide = in;
+  for (Tensor* x : leaves(wide)) *x = x->to(torch::kFloat64);
+  const auto want = ops::delta_product_definition(wide), got = ops::delta_product(in);
+  Json line = line_of(c);
+  line["pass"] = "decode", line["precision"] = c.accuracy;
   line["error"] = errors_of({got.o, got.state}, {want.o, want.state});
-  Cost cost = forward_cost(p);
+  Cost cost = forward_cost(c);
   cost.bytes += 2 * double(in.state.nbytes());
-  cost.flops = double(p.B * p.H) * (4.0 * p.N + 2) * double(p.K * p.V);
+  cost.flops = double(c.B) * ops::flops_per_token(c);
   line["forward"] = ceilings.rates(graph_time_of([&] { ops::delta_product(in); }), cost);
   print(line);
 }
@@ -68,30 +62,13 @@ void decode(const Problem& p, const std::string& precision, const Ceilings& ceil
 }  // namespace
 }  // namespace lrnn::bench
 
-int main(int argc, char** argv) {
+int main() {
   using namespace lrnn::bench;
   if (!has_gpu()) return 0;
-  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   const auto ceilings = Ceilings::measure();
   print(ceilings.json());
-  const std::vector<std::string> all = {"fast", "accurate", "exact"}, chunk = {"fast", "accurate"};
-  run({8, 4096, 1, 16, 128, 128}, all, ceilings);
-  run({8, 4096, 2, 16, 128, 128}, chunk, ceilings);
-  run({256, 64, 1, 4, 32, 32, false, torch::kFloat32}, {"exact"}, ceilings);
-  run({1024, 128, 2, 12, 32, 32, false, torch::kFloat32}, {"exact"}, ceilings);
-  run({1024, 128, 2, 12, 32, 32}, {"accurate", "exact"}, ceilings);
-  if (quick) return 0;
-  run({8, 4096, 4, 16, 128, 128}, chunk, ceilings);
-  run({8, 4096, 1, 16, 128, 128, true}, chunk, ceilings);
-  run({8, 4096, 2, 16, 128, 128, true}, chunk, ceilings);
-  run({8, 4096, 4, 16, 128, 128, true}, {"fast"}, ceilings);
-  run({2, 16384, 1, 16, 128, 128}, chunk, ceilings);
-  run({1, 32768, 1, 16, 128, 128, true}, chunk, ceilings);
-  run({8, 2048, 1, 8, 128, 256}, chunk, ceilings);
-  run({256, 64, 1, 4, 32, 32}, {"accurate", "exact"}, ceilings);
-  run({64, 512, 1, 8, 64, 64}, all, ceilings);
-  run({8, 4096, 1, 4, 256, 256}, chunk, ceilings);
-  decode({64, 1, 1, 16, 128, 128}, "exact", ceilings);
-  decode({256, 1, 1, 4, 32, 32, false, torch::kFloat32}, "exact", ceilings);
+  for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu) run(c, ceilings);
+  decode({.B = 64, .H = 16, .K = 128, .V = 128, .dtype = torch::kBFloat16}, ceilings);
+  decode({.B = 256, .H = 4, .K = 32, .V = 32, .dtype = torch::kFloat32}, ceilings);
   return 0;
 }

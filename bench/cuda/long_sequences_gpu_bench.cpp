@@ -22,12 +22,11 @@ double device_mib() {
   return double(total) / (1 << 20);
 }
 
-PerToken measure(const Problem& p, const std::string& precision, const Ceilings& ceilings,
+PerToken measure(const Case& p, const std::string& precision, const Ceilings& ceilings,
                  const char* constant, PerToken shortest) {
-  torch::manual_seed(1);
   auto in = make(p);
   const Tensor d_o = torch::randn({p.B, p.T, p.H, p.V}, in.v.options());
-  Json line = shape_of(p);
+  Json line = line_of(p);
   line["precision"] = precision, line["constant"] = constant;
   {
     torch::NoGradGuard no_grad;
@@ -73,12 +72,21 @@ PerToken measure(const Problem& p, const std::string& precision, const Ceilings&
 void run(const std::string& precision, const Ceilings& ceilings) {
   PerToken shortest;
   for (int64_t T = kShortest; T <= kLongest; T *= 4) {
-    shortest = measure({kLongest / T, T, 1, 4, 128, 128}, precision, ceilings, "B T", shortest);
+    shortest = measure({.B = kLongest / T,
+                        .T = T,
+                        .H = 4,
+                        .K = 128,
+                        .V = 128,
+                        .state = false,
+                        .dtype = torch::kBFloat16},
+                       precision, ceilings, "B T", shortest);
     forget();
   }
   shortest = {};
   for (int64_t T = kShortest; T <= kLongest; T *= 4) {
-    shortest = measure({1, T, 1, 16, 128, 128}, precision, ceilings, "B H", shortest);
+    shortest = measure(
+        {.B = 1, .T = T, .H = 16, .K = 128, .V = 128, .state = false, .dtype = torch::kBFloat16},
+        precision, ceilings, "B H", shortest);
     forget();
   }
 }

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/cuda/timing.h"
-#include "ops/delta_product/delta_product.h"
+#include "ops/delta_product/case.h"
 
 // Random problems of the delta product on the GPU, what they return with all gradients, and what
 // that must cost.
@@ -12,23 +12,10 @@ namespace lrnn::bench {
 
 using torch::Tensor;
 
-struct Problem {
-  int64_t B, T, N, H, K, V;
-  bool gate = false;
-  torch::Dtype dtype = torch::kBFloat16;
-};
+using Case = ops::DeltaProductCase;
 
-inline Tensor unit(const Tensor& x) { return x / x.norm(2, -1, true); }
-
-inline ops::DeltaProduct make(const Problem& p) {
-  const auto on = torch::TensorOptions(torch::kCUDA).dtype(torch::kFloat32);
-  ops::DeltaProduct in;
-  in.q = unit(torch::randn({p.B, p.T, p.H, p.K}, on)).to(p.dtype);
-  in.k = unit(torch::randn({p.B, p.T, p.N, p.H, p.K}, on)).to(p.dtype);
-  in.v = torch::randn({p.B, p.T, p.N, p.H, p.V}, on).to(p.dtype);
-  in.beta = 2 * torch::sigmoid(torch::randn({p.B, p.T, p.N, p.H}, on));
-  if (p.gate) in.log_gate = torch::log_sigmoid(torch::randn({p.B, p.T, p.H}, on) + 4);
-  return in;
+inline ops::DeltaProduct make(const Case& c) {
+  return ops::make_delta_product(c, {c.dtype, torch::kCUDA});
 }
 
 inline std::vector<Tensor*> leaves(ops::DeltaProduct& in) {
@@ -57,13 +44,13 @@ inline double relative_error(const Tensor& got, const Tensor& want) {
 
 // Inputs and outputs once, the products of the chunk form with its 64 updates a chunk; for backward
 // its own inputs and outputs, and twice the products.
-inline Cost forward_cost(const Problem& p) {
+inline Cost forward_cost(const Case& p) {
   const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
   const double K = double(p.K), V = double(p.V), N = double(p.N), C = 64;
   return {heads * (size * (1 + N) * (K + V) + 4 * (N + (p.gate ? 1 : 0))),
           heads * (N * (4 * K * V + 2 * C * (K + V)) + 2 * K * V + 2 * C * (K + V))};
 }
-inline Cost both_cost(const Problem& p) {
+inline Cost both_cost(const Case& p) {
   const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
   const double K = double(p.K), V = double(p.V), N = double(p.N);
   Cost cost = forward_cost(p);
@@ -71,7 +58,7 @@ inline Cost both_cost(const Problem& p) {
   return {cost.bytes, 3 * cost.flops};
 }
 
-inline Json shape_of(const Problem& p) {
+inline Json line_of(const Case& p) {
   return {{"op", "delta_product"},
           {"B", p.B},
           {"T", p.T},

@@ -1,7 +1,11 @@
 #include "ops/every_op.h"
 
+#include "ops/add_norm/case.h"
+#include "ops/block_linear/case.h"
 #include "ops/delta_product/case.h"
+#include "ops/few_linear/case.h"
 #include "ops/gated_linear_attention/case.h"
+#include "ops/gated_mlp/case.h"
 #include "ops/mlstm/case.h"
 #include "ops/norm/case.h"
 #include "ops/rwkv7/case.h"
@@ -9,39 +13,59 @@
 #include "ops/short_conv/case.h"
 #include "ops/slstm/case.h"
 #include "ops/swiglu/case.h"
+#include "ops/take/case.h"
 #include "ops/torch.h"
+#include "ops/unit_conv/case.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 
 namespace lrnn::ops {
 namespace {
 
-template <class In, class Case>
-CheckedOp declared(const std::vector<Case>& cases, In (*make)(const Case&, torch::Dtype),
-                   OpFunction<In> kernel, OpFunction<In> definition) {
-  CheckedOp out{In::kName, {}};
-  for (const auto& c : cases)
-    out.problems.push_back(
-        [=](torch::Dtype dtype) { return problem_of(make(c, dtype), kernel, definition); });
-  return out;
+template <class Case> double slack_of(const Case&) { return 1; }
+// Kernels that round what they multiply.
+template <> double slack_of(const DeltaProductCase& c) {
+  return c.accuracy == "fast" || c.accuracy == "accurate" ? 2 : 1;
 }
 
-DeltaProduct make_delta_product(const DeltaProductCase& c, torch::Dtype dtype) {
-  auto of = c;
-  of.dtype = dtype;
-  auto in = make_inputs(of);
+template <class Case, class Make>
+CheckedOp op_of(const std::string& name, bool recurrent, const Cases<Case>& cases, Make make) {
+  const auto asks = [&](const std::vector<Case>& of) {
+    std::vector<Ask> out;
+    for (const Case& c : of)
+      out.push_back({shape_of(c), c.dtype, c.B, c.T, flops_per_token(c), slack_of(c),
+                     [c, make](int64_t B, int64_t T, const Draw& draw) {
+                       Case resized = c;
+                       resized.B = B, resized.T = T;
+                       return make(resized, draw);
+                     }});
+    return out;
+  };
+  return {name,
+          recurrent,
+          asks(cases.typical),
+          asks(cases.kernels),
+          asks(cases.timed),
+          asks(cases.timed_on_gpu)};
+}
+
+// Of an op that is declared with a struct of inputs.
+template <class In, class Case>
+CheckedOp declared(const Cases<Case>& cases, In (*make)(const Case&, const Draw&),
+                   OpFunction<In> kernel, OpFunction<In> definition, bool recurrent = true) {
+  return op_of(In::kName, recurrent, cases, [=](const Case& c, const Draw& draw) {
+    return problem_of(make(c, draw), kernel, definition);
+  });
+}
+
+DeltaProduct with_whole_steps(const DeltaProductCase& c, const Draw& draw) {
+  auto in = make_delta_product(c, draw);
   // Every step size that a model can use: 0, 1 and 2 exactly, and what lies between.
   in.beta = torch::where(torch::rand_like(in.beta) < 0.3, in.beta.round(), in.beta);
   return in;
 }
-SelectiveScan make_typical_scan(const ScanCase& c, torch::Dtype dtype) {
-  auto of = c;
-  of.dtype = dtype;
-  return make_scan(of);
-}
 
-WideSigmoid make_wide_sigmoid(const RowsCase& c, torch::Dtype dtype) {
-  torch::manual_seed(1);
-  return {.x = normal({c.rows, c.D}).to(dtype), .scale = 2};
+WideSigmoid make_wide_sigmoid(const RowsCase& c, const Draw& draw) {
+  return {.x = draw.io(draw.normal({c.B, c.T, c.D})), .scale = 2};
 }
 
 // Ops that C++ calls with tensors instead of a struct.
@@ -74,21 +98,27 @@ double worst(const Tensors& got, const Tensors& want, bool gradients) {
 }  // namespace
 
 std::vector<CheckedOp> every_op() {
+  const auto rows = rows_cases();
   return {
-      declared(typical_delta_products(), make_delta_product, delta_product,
-               delta_product_definition),
-      declared(typical_scans(), make_typical_scan, selective_scan, selective_scan_definition),
-      declared(typical_glas(), make_gla, gated_linear_attention, gated_linear_attention_definition),
-      declared(typical_rwkv7s(), make_rwkv7, rwkv7, rwkv7_definition),
-      declared(typical_slstms(), make_slstm, slstm, slstm_definition),
-      declared(typical_mlstms(), make_mlstm, mlstm, mlstm_definition),
-      declared(typical_short_convs(), make_short_conv, short_conv, short_conv_definition),
-      declared(typical_rows(), make_rms_norm, rms<rms_norm>, rms<rms_norm_definition>),
-      declared(typical_rows(), make_l2_norm, l2<l2_norm>, l2<l2_norm_definition>),
-      declared(typical_rows(), make_swiglu, two<swiglu>, two<swiglu_definition>),
-      declared(typical_rows(), make_swiglu_halves, halves<swiglu>, halves<swiglu_definition>),
-      declared(typical_rows(), make_wide_sigmoid, sigmoid_of<wide_sigmoid>,
-               sigmoid_of<wide_sigmoid_definition>),
+      declared(delta_product_cases(), with_whole_steps, delta_product, delta_product_definition),
+      declared(scan_cases(), make_scan, selective_scan, selective_scan_definition),
+      declared(gla_cases(), make_gla, gated_linear_attention, gated_linear_attention_definition),
+      declared(rwkv7_cases(), make_rwkv7, rwkv7, rwkv7_definition),
+      declared(slstm_cases(), make_slstm, slstm, slstm_definition),
+      declared(mlstm_cases(), make_mlstm, mlstm, mlstm_definition),
+      declared(short_conv_cases(), make_short_conv, short_conv, short_conv_definition),
+      op_of("unit_conv", true, unit_conv_cases(), unit_conv_problem),
+      declared(rows, make_rms_norm, rms<rms_norm>, rms<rms_norm_definition>, false),
+      declared(rows, make_l2_norm, l2<l2_norm>, l2<l2_norm_definition>, false),
+      op_of("add_norm", false, rows, add_norm_problem),
+      declared(rows, make_swiglu, two<swiglu>, two<swiglu_definition>, false),
+      declared(rows, make_swiglu_halves, halves<swiglu>, halves<swiglu_definition>, false),
+      op_of("gated_mlp", false, gated_mlp_cases(), gated_mlp_problem),
+      declared(rows, make_wide_sigmoid, sigmoid_of<wide_sigmoid>,
+               sigmoid_of<wide_sigmoid_definition>, false),
+      op_of("block_linear", false, block_linear_cases(), block_linear_problem),
+      op_of("few_linear", false, few_linear_cases(), few_linear_problem),
+      op_of("take", false, take_cases(), take_problem),
   };
 }
 

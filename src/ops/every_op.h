@@ -3,17 +3,32 @@
 
 namespace lrnn::ops {
 
-// Every op that has a definition, with inputs that are typical of it.
+// One case of an op. Tests and benchmarks may want it with another type, batch or length.
+struct Ask {
+  std::string shape;
+  torch::Dtype dtype;
+  int64_t B, T;
+  double flops_per_token;  // of forward, by the recurrence
+  double slack;            // how many times the op's tolerance it may be off
+  std::function<Problem(int64_t B, int64_t T, const Draw&)> problem;
+
+  Problem on(const Draw& draw) const { return problem(B, T, draw); }
+};
+
 struct CheckedOp {
   std::string name;
-  std::vector<std::function<Problem(torch::Dtype)>> problems;
+  bool recurrent = false;                                  // its length is a sequence's
+  std::vector<Ask> typical, kernels, timed, timed_on_gpu;  // see Cases
   Tolerance tolerance = {};
 };
+
+// Every op that has a definition.
 std::vector<CheckedOp> every_op();
 
 // How far the op is from its definition in double on a device, results and gradients apart.
 struct Agreement {
   double results = 0, gradients = 0;  // NaN where something is missing or not a number
+  bool within(double limit) const { return results <= limit && gradients <= limit; }
 };
 Agreement agreement(const Problem& problem, torch::Device device);
 

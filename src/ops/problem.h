@@ -16,6 +16,7 @@ using TensorFunction = std::function<Tensors(const Tensors&)>;
 struct Problem {
   Tensors in;
   TensorFunction kernel, definition;
+  std::string output;  // the result that a next layer reads; others are states
 };
 
 // How far from the definition in double on the same (rounded) inputs an op may be: the root mean
@@ -56,7 +57,12 @@ Problem problem_of(const In& in, OpFunction<In> kernel, OpFunction<In> definitio
       return out;
     };
   };
-  return {named(in), function(kernel), function(definition)};
+  std::string output;
+  const typename In::Result none;
+  each_tensor(none, [&](const Tensor&, const Field& field) {
+    if (output.empty()) output = std::string("out ") + field.name;
+  });
+  return {named(in), function(kernel), function(definition), output};
 }
 
 // Results, and the gradients of a fixed random weighting of them, on the device of `in`.
@@ -96,12 +102,31 @@ inline Tensors in_double(Tensors in) {
 inline torch::Dtype wide(torch::Dtype dtype) {
   return dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
-inline Tensor normal(at::IntArrayRef sizes) { return torch::randn(sizes, torch::kFloat64); }
-inline Tensor uniform(at::IntArrayRef sizes) { return torch::rand(sizes, torch::kFloat64); }
-inline Tensor unit(at::IntArrayRef sizes) {
-  const Tensor x = normal(sizes);
-  return x / x.norm(2, -1, true);
-}
+
+// Random inputs of an op: drawn in double where they are wanted, then rounded.
+struct Draw {
+  torch::Dtype dtype;
+  torch::Device device;
+  Draw(torch::Dtype of, torch::Device on = torch::kCPU) : dtype(of), device(on) {
+    torch::manual_seed(1);
+  }
+
+  Tensor normal(at::IntArrayRef sizes) const { return torch::randn(sizes, options()); }
+  Tensor uniform(at::IntArrayRef sizes) const { return torch::rand(sizes, options()); }
+  Tensor unit(at::IntArrayRef sizes) const {
+    const Tensor x = normal(sizes);
+    return x / x.norm(2, -1, true);
+  }
+  // As inputs are, and as gates and states are, which no op takes in bfloat16.
+  Tensor io(const Tensor& x) const { return x.to(dtype); }
+  Tensor real(const Tensor& x) const { return x.to(wide(dtype)); }
+
+ private:
+  torch::TensorOptions options() const {
+    return torch::TensorOptions(torch::kFloat64).device(device);
+  }
+};
+
 // cu_seqlens of sequences of these lengths; undefined where there are none.
 inline Tensor bounds(const std::vector<int64_t>& lengths) {
   if (lengths.empty()) return {};
@@ -111,6 +136,23 @@ inline Tensor bounds(const std::vector<int64_t>& lengths) {
 }
 inline int64_t sequences(int64_t B, const std::vector<int64_t>& lengths) {
   return lengths.empty() ? B : int64_t(lengths.size());
+}
+
+// ------------------------------------------------------------------------------- cases
+
+// Of one op, smallest first. Everything that asks an op something takes its inputs from here.
+template <class Case> struct Cases {
+  std::vector<Case> typical;  // what `lrnn doctor` asks
+  std::vector<Case> kernels;  // every GPU kernel, as small as its tiles allow and not filling them
+  std::vector<Case> timed;    // on a CPU
+  std::vector<Case> timed_on_gpu;
+};
+
+// "8,2048,16,64,64 bf16"
+inline std::string shape_text(std::initializer_list<int64_t> sizes, torch::Dtype dtype) {
+  std::string out;
+  for (const int64_t size : sizes) out += (out.empty() ? "" : ",") + std::to_string(size);
+  return out + (dtype == torch::kBFloat16 ? " bf16" : dtype == torch::kFloat32 ? " fp32" : "");
 }
 
 }  // namespace lrnn::ops

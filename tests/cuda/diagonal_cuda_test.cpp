@@ -9,27 +9,9 @@ namespace {
 using torch::Tensor;
 struct DiagonalOnGpu : OnGpu {};
 
-// The problem as `diagonal_everything` draws it, moved before the op and back after it.
-TensorMap everything_on_gpu(const DiagonalCase& c, TensorMap x) {
-  for (auto& [name, tensor] : x)
-    if (tensor.defined() && name != "cu_seqlens") tensor = tensor.detach().clone().requires_grad_();
-  TensorMap moved;
-  for (auto& [name, tensor] : x) moved[name] = tensor.defined() ? tensor.to(torch::kCUDA) : tensor;
-  const auto [o, state] = run_diagonal(c, moved);
-  TensorMap all;
-  torch::manual_seed(7);
-  Tensor loss =
-      (state.cpu().to(torch::kFloat64) * torch::randn(state.sizes(), torch::kFloat64)).sum();
-  all["final state"] = state.detach().cpu();
-  if (o.defined()) {
-    all["o"] = o.detach().cpu();
-    loss = loss + (o.cpu().to(torch::kFloat64) * torch::randn(o.sizes(), torch::kFloat64)).sum();
-  }
-  loss.backward();
-  for (const auto& [name, tensor] : x)
-    if (tensor.defined() && name != "cu_seqlens")
-      all["d" + name] = tensor.grad().defined() ? tensor.grad() : torch::zeros_like(tensor);
-  return all;
+TensorMap everything_on_gpu(const DiagonalCase& c, const TensorMap& x) {
+  return ops::moved(ops::everything(ops::moved(x, torch::kCUDA), diagonal_problem(c).kernel),
+                    torch::kCPU);
 }
 
 void expect_diagonal(const DiagonalCase& c, const TensorMap& in, double limit) {
@@ -79,8 +61,8 @@ TEST_F(DiagonalOnGpu, ExtremeDecays) {
       const DiagonalCase c{
           .rwkv7 = rwkv7, .T = 70, .K = 16, .V = 8, .negative = negative && !rwkv7};
       auto in = diagonal_inputs(c);
-      in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
-      in["log_decay"].select(1, 33).fill_(0), in["log_decay"].select(1, 64).fill_(-200);
+      in[c.decay()].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+      in[c.decay()].select(1, 33).fill_(0), in[c.decay()].select(1, 64).fill_(-200);
       SCOPED_TRACE(testing::Message() << c);
       expect_diagonal(c, in, 1e-11);
     }
@@ -91,8 +73,8 @@ TEST_F(DiagonalOnGpu, ExtremeDecaysInChunks) {
   for (const bool rwkv7 : {false, true}) {
     const DiagonalCase c{.rwkv7 = rwkv7, .T = 150, .K = 48, .V = 70, .dtype = torch::kBFloat16};
     auto in = diagonal_inputs(c);
-    in["log_decay"].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
-    in["log_decay"].slice(1, 70, 75).fill_(-200), in["log_decay"].slice(1, 90, 140).fill_(0);
+    in[c.decay()].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+    in[c.decay()].slice(1, 70, 75).fill_(-200), in[c.decay()].slice(1, 90, 140).fill_(0);
     expect_diagonal(c, in, 1e-2);
   }
 }
@@ -102,7 +84,7 @@ TEST_F(DiagonalOnGpu, Rwkv7InChunksRemovesNothingAndAll) {
   for (const double rate : {0., 1., 2.}) {
     const DiagonalCase c{.rwkv7 = true, .T = 150, .K = 64, .V = 70, .dtype = torch::kBFloat16};
     auto in = diagonal_inputs(c);
-    in["a"].fill_(rate), in["log_decay"].fill_(0);
+    in["a"].fill_(rate), in[c.decay()].fill_(0);
     SCOPED_TRACE(rate);
     expect_diagonal(c, in, 1e-2);
   }
@@ -113,7 +95,7 @@ TEST_F(DiagonalOnGpu, Rwkv7InChunksOverALongSequence) {
   const DiagonalCase c{
       .rwkv7 = true, .B = 1, .T = 4096, .H = 1, .K = 64, .V = 64, .dtype = torch::kBFloat16};
   auto in = diagonal_inputs(c);
-  in["log_decay"].mul_(0.05), in["a"].mul_(0.5);  // it remembers hundreds of tokens
+  in[c.decay()].mul_(0.05), in["a"].mul_(0.5);  // it remembers hundreds of tokens
   expect_diagonal(c, in, 1e-2);
 }
 
@@ -134,7 +116,7 @@ TEST_F(DiagonalOnGpu, Rwkv7InChunksForTheStateAlone) {
   const auto want = gradients(torch::kCPU, torch::kFloat64, true),
              got = gradients(torch::kCUDA, torch::kFloat32, false);
   for (const auto& [name, x] : want) {
-    if (name == "q") continue;  // nothing, or zeros
+    if (name == c.query()) continue;  // nothing, or zeros
     EXPECT_CLOSE_TO(name, got.at(name), x, 1e-2);
   }
 }

@@ -8,7 +8,7 @@
 namespace lrnn {
 
 using Case = ops::DeltaProductCase;
-using ops::make_inputs;
+inline ops::DeltaProduct make_inputs(const Case& c) { return ops::make_delta_product(c, c.dtype); }
 
 // Outputs and the gradients of <o, wo> + <state, ws> for fixed random wo, ws.
 struct Everything {

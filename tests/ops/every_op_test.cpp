@@ -7,7 +7,7 @@ TEST(EveryOp, AgreesWithItsDefinition) { expect_every_op_agrees(torch::kCPU); }
 
 // An op that is off, or leaves something out, is noticed.
 TEST(EveryOp, IsNotTakenAtItsWord) {
-  auto problem = ops::every_op()[0].problems[0](torch::kFloat64);
+  auto problem = ops::every_op()[0].typical[0].on(torch::kFloat64);
   const auto kernel = problem.kernel;
   problem.kernel = [kernel](const ops::Tensors& x) {
     auto out = kernel(x);

@@ -8,8 +8,9 @@
 namespace lrnn {
 
 using ops::kScanCases;
-using ops::make_scan;
 using ops::ScanCase;
+
+inline ops::SelectiveScan make_scan(const ScanCase& c) { return ops::make_scan(c, c.dtype); }
 
 inline std::vector<std::pair<std::string, torch::Tensor*>> scan_tensors(ops::SelectiveScan& in) {
   return {{"u", &in.u},        {"delta", &in.delta}, {"A", &in.A}, {"B", &in.B},

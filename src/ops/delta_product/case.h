@@ -12,31 +12,113 @@ struct DeltaProductCase {
   torch::Dtype dtype = torch::kFloat64;
   std::vector<int64_t> lengths = {};  // packed sequences, B = 1 and T their sum
   double cancels = 1;  // how much smaller a result is than its terms, whose rounding it inherits
+  std::string accuracy = {};  // the op's own choice
+  double beta = 2;            // the largest
 };
 
 inline std::ostream& operator<<(std::ostream& out, const DeltaProductCase& c) {
   return out << "B " << c.B << " T " << c.T << " N " << c.N << " H " << c.H << " K " << c.K << " V "
-             << c.V << " gate " << c.gate << " state " << c.state << " q " << c.q << " " << c.dtype;
+             << c.V << " gate " << c.gate << " state " << c.state << " q " << c.q << " " << c.dtype
+             << " " << c.accuracy;
 }
 
 // Keys of length one and step sizes up to 2: reflections, which forget nothing.
-inline DeltaProduct make_inputs(const DeltaProductCase& c, uint64_t seed = 1) {
-  torch::manual_seed(seed);
+inline DeltaProduct make_delta_product(const DeltaProductCase& c, const Draw& draw) {
   DeltaProduct in;
-  if (c.q) in.q = unit({c.B, c.T, c.H, c.K}).to(c.dtype);
-  in.k = unit({c.B, c.T, c.N, c.H, c.K}).to(c.dtype);
-  in.v = normal({c.B, c.T, c.N, c.H, c.V}).to(c.dtype);
-  in.beta = (2 * uniform({c.B, c.T, c.N, c.H})).to(c.dtype);
-  if (c.gate) in.log_gate = (-0.3 * uniform({c.B, c.T, c.H})).to(wide(c.dtype));
+  if (c.q) in.q = draw.io(draw.unit({c.B, c.T, c.H, c.K}));
+  in.k = draw.io(draw.unit({c.B, c.T, c.N, c.H, c.K}));
+  in.v = draw.io(draw.normal({c.B, c.T, c.N, c.H, c.V}));
+  in.beta = draw.io(c.beta * draw.uniform({c.B, c.T, c.N, c.H}));
+  if (c.gate) in.log_gate = draw.real(-0.3 * draw.uniform({c.B, c.T, c.H}));
   in.cu_seqlens = bounds(c.lengths);
-  if (c.state) in.state = normal({sequences(c.B, c.lengths), c.H, c.K, c.V}).to(wide(c.dtype));
+  if (c.state) in.state = draw.real(draw.normal({sequences(c.B, c.lengths), c.H, c.K, c.V}));
+  in.accuracy = c.accuracy;
   return in;
 }
 
-// An odd length with a gate, and what tensor cores are made for.
-inline std::vector<DeltaProductCase> typical_delta_products() {
-  return {{.B = 2, .T = 67, .N = 2, .H = 3, .K = 16, .V = 24, .gate = true},
-          {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false}};
+inline std::string shape_of(const DeltaProductCase& c) {
+  return shape_text({c.B, c.T, c.N, c.H, c.K, c.V}, c.dtype);
+}
+// The state's multiply-adds, without the products of a chunk.
+inline double flops_per_token(const DeltaProductCase& c) {
+  return double(c.H * c.K * c.V) * double(4 * c.N + (c.q ? 2 : 0));
+}
+
+inline Cases<DeltaProductCase> delta_product_cases() {
+  using Case = DeltaProductCase;
+  const auto bf16 = torch::kBFloat16, fp32 = torch::kFloat32;
+  Cases<Case> out;
+  // An odd length with a gate, and what tensor cores are made for.
+  out.typical = {{.B = 2, .T = 67, .N = 2, .H = 3, .K = 16, .V = 24, .gate = true},
+                 {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false}};
+  const auto kernel = [&](Case c, const std::vector<std::string>& accuracies) {
+    for (const bool gate : {false, true})
+      for (const auto& accuracy : accuracies) {
+        c.gate = gate, c.accuracy = accuracy, c.beta = 1;  // no digits lost to beta > 1
+        out.kernels.push_back(c);
+      }
+  };
+  for (const auto dtype : {torch::kFloat64, fp32, bf16})
+    for (const int64_t K : {33, 72, 130})  // a thread, two and more hold a column
+      kernel({.B = 1, .T = 5, .N = 2, .H = 1, .K = K, .V = 9, .dtype = dtype}, {"exact"});
+  kernel({.B = 1, .T = 20, .H = 1, .K = 40, .V = 9, .dtype = fp32, .lengths = {3, 0, 17}},
+         {"exact"});
+  for (const int64_t N : {1, 2}) {
+    // Small heads; in chunks where there are as many as schedulers on the chip (choose.h).
+    for (const auto dtype : {fp32, bf16})
+      kernel({.B = 2, .T = 19, .N = N, .H = 2, .K = 16, .V = 32, .dtype = dtype}, {"exact"});
+    kernel({.B = 128, .T = 18, .N = N, .H = 4, .K = 32, .V = 16, .dtype = bf16}, {"accurate"});
+    // One chunk; warp groups; 25 chunks in three segments (choose.h).
+    kernel({.B = 1, .T = 37, .N = N, .H = 2, .K = 48, .V = 112, .state = false, .dtype = bf16},
+           {"accurate"});
+    for (const int64_t K : {64, 128})
+      for (const int64_t V : {64, 128})
+        kernel({.B = 1, .T = 70 / N + 1, .N = N, .H = 1, .K = K, .V = V, .dtype = bf16},
+               {"fast", "accurate"});
+    kernel({.B = 1, .T = 1600 / N, .N = N, .H = 1, .K = 64 * N, .V = 64, .dtype = bf16},
+           {"fast", "accurate"});
+  }
+  // Chunks on mma.sync.
+  for (const auto& [N, K, V] : {std::tuple{1, 32, 48}, {2, 64, 16}, {1, 128, 80}, {3, 256, 64}})
+    kernel({.B = 1, .T = 70 / N + 1, .N = N, .H = 1, .K = K, .V = V, .dtype = bf16},
+           {"fast", "accurate"});
+  kernel({.B = 1,
+          .T = 140,
+          .H = 1,
+          .K = 128,
+          .V = 32,
+          .q = false,
+          .dtype = bf16,
+          .lengths = {70, 0, 70}},
+         {"fast", "accurate"});
+  for (const auto& [B, T, H, K] : {std::tuple{8, 512, 4, 32}, {2, 2048, 8, 64}, {1, 4096, 8, 128}})
+    for (const int64_t N : {1, 2, 4})
+      out.timed.push_back(
+          {.B = B, .T = T, .N = N, .H = H, .K = K, .V = K, .state = false, .dtype = fp32});
+  out.timed.push_back(
+      {.B = 32, .T = 40, .H = 2, .K = 8, .V = 8, .state = false, .dtype = fp32});  // the demo
+  const auto gpu = [&](Case c, const std::vector<std::string>& accuracies) {
+    for (const auto& accuracy : accuracies)
+      c.state = false, c.accuracy = accuracy, out.timed_on_gpu.push_back(c);
+  };
+  gpu({.B = 8, .T = 4096, .H = 16, .K = 128, .V = 128, .dtype = bf16},
+      {"fast", "accurate", "exact"});
+  for (const bool gate : {false, true})
+    for (const int64_t N : {1, 2, 4})
+      if (gate || N > 1)
+        gpu({.B = 8, .T = 4096, .N = N, .H = 16, .K = 128, .V = 128, .gate = gate, .dtype = bf16},
+            {"fast", "accurate"});
+  gpu({.B = 2, .T = 16384, .H = 16, .K = 128, .V = 128, .dtype = bf16}, {"fast", "accurate"});
+  gpu({.B = 1, .T = 32768, .H = 16, .K = 128, .V = 128, .gate = true, .dtype = bf16},
+      {"fast", "accurate"});
+  gpu({.B = 8, .T = 2048, .H = 8, .K = 128, .V = 256, .dtype = bf16}, {"fast", "accurate"});
+  gpu({.B = 8, .T = 4096, .H = 4, .K = 256, .V = 256, .dtype = bf16}, {"fast", "accurate"});
+  gpu({.B = 64, .T = 512, .H = 8, .K = 64, .V = 64, .dtype = bf16}, {"fast", "accurate", "exact"});
+  for (const auto& [B, T, N, H] : {std::tuple{256, 64, 1, 4}, {1024, 128, 2, 12}}) {
+    gpu({.B = B, .T = T, .N = N, .H = H, .K = 32, .V = 32, .dtype = fp32}, {"exact"});
+    gpu({.B = B, .T = T, .N = N, .H = H, .K = 32, .V = 32, .dtype = bf16}, {"accurate", "exact"});
+  }
+  return out;
 }
 
 }  // namespace lrnn::ops

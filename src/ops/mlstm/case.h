@@ -7,6 +7,7 @@ namespace lrnn::ops {
 struct MlstmCase {
   int64_t B = 2, T = 5, H = 2, K = 3, V = 3;
   bool state = true;
+  torch::Dtype dtype = torch::kFloat64;
   std::vector<int64_t> lengths = {};
   bool alike = false;  // keys and queries look the same way: n . q, by which h is divided, is not 0
 };
@@ -21,31 +22,52 @@ inline const std::vector<MlstmCase> kMlstmCases = {
     {.B = 1, .T = 176, .H = 2, .K = 8, .V = 9, .lengths = {5, 0, 130, 1, 40}},
 };
 
-inline Mlstm make_mlstm(const MlstmCase& c, torch::Dtype dtype = torch::kFloat64) {
-  torch::manual_seed(1);
+inline Mlstm make_mlstm(const MlstmCase& c, const Draw& draw = torch::kFloat64) {
   const auto key = [&] {
-    const Tensor x = normal({c.B, c.T, c.H, c.K});
-    return (c.alike ? 1 + 0.3 * x : x).to(dtype);
+    const Tensor x = draw.normal({c.B, c.T, c.H, c.K});
+    return draw.io(c.alike ? 1 + 0.3 * x : x);
   };
   Mlstm in;
   in.q = key(), in.k = key();
-  in.v = normal({c.B, c.T, c.H, c.V}).to(dtype);
-  in.i = (2 * normal({c.B, c.T, c.H})).to(dtype);
-  in.f = (2 + 2 * normal({c.B, c.T, c.H})).to(dtype);
+  in.v = draw.io(draw.normal({c.B, c.T, c.H, c.V}));
+  in.i = draw.io(2 * draw.normal({c.B, c.T, c.H}));
+  in.f = draw.io(2 + 2 * draw.normal({c.B, c.T, c.H}));
   if (c.state) {
     const int64_t S = sequences(c.B, c.lengths);
-    const auto type = wide(dtype);
-    in.state.C = normal({S, c.H, c.K, c.V}).to(type);
-    in.state.n = (c.alike ? uniform({S, c.H, c.K}) : normal({S, c.H, c.K})).to(type);
-    in.state.m = normal({S, c.H}).to(type);
+    in.state.C = draw.real(draw.normal({S, c.H, c.K, c.V}));
+    in.state.n = draw.real(c.alike ? draw.uniform({S, c.H, c.K}) : draw.normal({S, c.H, c.K}));
+    in.state.m = draw.real(draw.normal({S, c.H}));
   }
   in.cu_seqlens = bounds(c.lengths);
   return in;
 }
 
-inline std::vector<MlstmCase> typical_mlstms() {
-  return {{.B = 2, .T = 67, .H = 2, .K = 16, .V = 24, .alike = true},
-          {.B = 1, .T = 130, .H = 2, .K = 64, .V = 64, .alike = true}};
+inline std::string shape_of(const MlstmCase& c) {
+  return shape_text({c.B, c.T, c.H, c.K}, c.dtype);
+}
+inline double flops_per_token(const MlstmCase& c) { return 5.0 * double(c.H * c.K * c.V); }
+
+inline Cases<MlstmCase> mlstm_cases() {
+  const auto bf16 = torch::kBFloat16, fp32 = torch::kFloat32;
+  Cases<MlstmCase> out;
+  out.typical = {{.B = 2, .T = 67, .H = 2, .K = 16, .V = 24, .alike = true},
+                 {.B = 1, .T = 130, .H = 2, .K = 64, .V = 64, .alike = true}};
+  for (const auto dtype : {torch::kFloat64, fp32, bf16}) {
+    out.kernels.push_back(
+        {.B = 1, .T = 33, .H = 2, .K = 20, .V = 18, .dtype = dtype, .alike = true});
+    out.kernels.push_back(
+        {.B = 1, .T = 70, .H = 1, .K = 64, .V = 64, .dtype = dtype, .alike = true});
+  }
+  // With the heads of the published models of width 128.
+  out.timed = {
+      {.B = 8, .T = 256, .H = 4, .K = 64, .V = 64, .state = false, .dtype = fp32, .alike = true}};
+  for (const auto& [B, T, D, dtype] : {std::tuple{8, 1024, 64, bf16},
+                                       {256, 64, 32, bf16},
+                                       {256, 40, 64, bf16},
+                                       {256, 40, 64, fp32}})
+    out.timed_on_gpu.push_back(
+        {.B = B, .T = T, .H = 4, .K = D, .V = D, .state = false, .dtype = dtype, .alike = true});
+  return out;
 }
 
 }  // namespace lrnn::ops

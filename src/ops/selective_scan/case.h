@@ -36,28 +36,60 @@ inline const std::vector<ScanCase> kScanCases = {
     {.B = 1, .T = 130, .D = 4, .N = 4, .lengths = {10, 100, 20}},
 };
 
-inline SelectiveScan make_scan(const ScanCase& c) {
-  torch::manual_seed(1);
-  const auto io = [&](const Tensor& x) { return x.to(c.dtype); };
-  const auto real = [&](const Tensor& x) { return x.to(wide(c.dtype)); };
+inline SelectiveScan make_scan(const ScanCase& c, const Draw& draw) {
   SelectiveScan in;
   in.softplus = c.softplus, in.negative = c.negative;
-  in.u = io(normal({c.B, c.T, c.D}));
-  in.delta = io(c.softplus ? normal({c.B, c.T, c.D}) : normal({c.B, c.T, c.D}).abs());
-  in.A = real(-(2 * uniform({c.D, c.N})).exp());
-  in.B = io(normal({c.B, c.T, c.N}));
-  if (c.outputs) in.C = io(normal({c.B, c.T, c.N}));
-  if (c.outputs && c.skip) in.D = real(normal({c.D}));
-  if (c.outputs && c.gate) in.z = io(normal({c.B, c.T, c.D}));
-  if (c.bias) in.delta_bias = real(uniform({c.D}));
+  in.u = draw.io(draw.normal({c.B, c.T, c.D}));
+  const Tensor delta = draw.normal({c.B, c.T, c.D});
+  in.delta = draw.io(c.softplus ? delta : delta.abs());
+  in.A = draw.real(-(2 * draw.uniform({c.D, c.N})).exp());
+  in.B = draw.io(draw.normal({c.B, c.T, c.N}));
+  if (c.outputs) in.C = draw.io(draw.normal({c.B, c.T, c.N}));
+  if (c.outputs && c.skip) in.D = draw.real(draw.normal({c.D}));
+  if (c.outputs && c.gate) in.z = draw.io(draw.normal({c.B, c.T, c.D}));
+  if (c.bias) in.delta_bias = draw.real(draw.uniform({c.D}));
   in.cu_seqlens = bounds(c.lengths);
-  if (c.state) in.state = real(normal({sequences(c.B, c.lengths), c.D, c.N}));
+  if (c.state) in.state = draw.real(draw.normal({sequences(c.B, c.lengths), c.D, c.N}));
   return in;
 }
 
-inline std::vector<ScanCase> typical_scans() {
-  return {{.B = 2, .T = 67, .D = 40, .N = 16, .negative = true},
-          {.B = 1, .T = 130, .D = 64, .N = 16}};
+inline std::string shape_of(const ScanCase& c) {
+  return shape_text({c.B, c.T, c.D, c.N}, c.dtype) + (c.gate ? " z" : "") +
+         (c.negative ? " [-1,1]" : "");
+}
+inline double flops_per_token(const ScanCase& c) { return 7.0 * double(c.D * c.N); }
+
+inline Cases<ScanCase> scan_cases() {
+  const auto bf16 = torch::kBFloat16, fp32 = torch::kFloat32;
+  Cases<ScanCase> out;
+  out.typical = {{.B = 2, .T = 67, .D = 40, .N = 16, .negative = true},
+                 {.B = 1, .T = 130, .D = 64, .N = 16}};
+  for (const auto dtype : {torch::kFloat64, fp32, bf16})
+    for (const int64_t N : {5, 16, 40})  // fewer than, as many as and more than two threads hold
+      for (const bool negative : {false, true})
+        out.kernels.push_back({.B = 1,
+                               .T = 37,
+                               .D = 136,
+                               .N = N,
+                               .negative = negative,
+                               .gate = negative,
+                               .dtype = dtype});
+  out.timed = {{.B = 64, .T = 64, .D = 256, .N = 16, .dtype = fp32},  // the parity model
+               {.B = 64, .T = 64, .D = 256, .N = 16, .negative = true, .dtype = fp32},
+               {.B = 2, .T = 1024, .D = 1536, .N = 16, .negative = true, .dtype = fp32}};
+  for (const auto& [B, T, D, gate, negative] : {std::tuple{8, 2048, 4096, false, false},
+                                                {8, 2048, 4096, true, false},
+                                                {8, 2048, 4096, true, true},
+                                                {256, 64, 256, true, true}})
+    out.timed_on_gpu.push_back({.B = B,
+                                .T = T,
+                                .D = D,
+                                .N = 16,
+                                .negative = negative,
+                                .state = false,
+                                .gate = gate,
+                                .dtype = bf16});
+  return out;
 }
 
 }  // namespace lrnn::ops

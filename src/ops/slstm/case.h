@@ -7,6 +7,7 @@ namespace lrnn::ops {
 struct SlstmCase {
   int64_t B = 2, T = 5, H = 2, D = 3;
   bool bias = true, state = true;
+  torch::Dtype dtype = torch::kFloat64;
   std::vector<int64_t> lengths = {};
 };
 
@@ -20,22 +21,38 @@ inline const std::vector<SlstmCase> kSlstmCases = {
     {.B = 40, .T = 3, .H = 1, .D = 4},
 };
 
-inline Slstm make_slstm(const SlstmCase& c, torch::Dtype dtype = torch::kFloat64) {
-  torch::manual_seed(1);
+inline Slstm make_slstm(const SlstmCase& c, const Draw& draw = torch::kFloat64) {
   Slstm in;
   // Either of i and log sigmoid(f) + m is the larger often enough.
-  in.wx = (2 * normal({c.B, c.T, c.H, 4, c.D})).to(dtype);
-  in.R = (normal({c.H, c.D, 4, c.D}) / std::sqrt(double(c.D))).to(dtype);
-  if (c.bias) in.bias = normal({c.H, 4, c.D}).to(dtype);
+  in.wx = draw.io(2 * draw.normal({c.B, c.T, c.H, 4, c.D}));
+  in.R = draw.io(draw.normal({c.H, c.D, 4, c.D}) / std::sqrt(double(c.D)));
+  if (c.bias) in.bias = draw.io(draw.normal({c.H, 4, c.D}));
   if (c.state) {
-    Tensor state = normal({sequences(c.B, c.lengths), 4, c.H, c.D});
+    Tensor state = draw.normal({sequences(c.B, c.lengths), 4, c.H, c.D});
     state.select(1, 2).abs_();  // n counts
-    in.state = state.to(wide(dtype));
+    in.state = draw.real(state);
   }
   in.cu_seqlens = bounds(c.lengths);
   return in;
 }
 
-inline std::vector<SlstmCase> typical_slstms() { return {{.B = 2, .T = 67, .H = 2, .D = 24}}; }
+inline std::string shape_of(const SlstmCase& c) {
+  return shape_text({c.B, c.T, c.H, c.D}, c.dtype);
+}
+inline double flops_per_token(const SlstmCase& c) { return 8.0 * double(c.H * c.D * c.D); }
+
+inline Cases<SlstmCase> slstm_cases() {
+  Cases<SlstmCase> out;
+  out.typical = {{.B = 2, .T = 67, .H = 2, .D = 24}};
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16}) {
+    out.kernels.push_back({.B = 1, .T = 6, .H = 1, .D = 37, .dtype = dtype});
+    out.kernels.push_back({.B = 133, .T = 2, .H = 4, .D = 5, .dtype = dtype});
+  }
+  out.timed = {{.B = 8, .T = 256, .H = 4, .D = 32, .state = false, .dtype = torch::kFloat32}};
+  out.timed_on_gpu = {
+      {.B = 8, .T = 1024, .H = 4, .D = 64, .state = false, .dtype = torch::kBFloat16},
+      {.B = 256, .T = 64, .H = 4, .D = 32, .state = false, .dtype = torch::kBFloat16}};
+  return out;
+}
 
 }  // namespace lrnn::ops

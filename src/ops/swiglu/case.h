@@ -4,13 +4,12 @@
 
 namespace lrnn::ops {
 
-inline Swiglu make_swiglu(const RowsCase& c, torch::Dtype dtype) {
-  torch::manual_seed(1);
-  return {.gate = normal({c.rows, c.D}).to(dtype), .up = normal({c.rows, c.D}).to(dtype)};
+inline Swiglu make_swiglu(const RowsCase& c, const Draw& draw) {
+  const Tensor gate = draw.io(draw.normal({c.B, c.T, c.D}));
+  return {.gate = gate, .up = draw.io(draw.normal({c.B, c.T, c.D}))};
 }
-inline SwigluHalves make_swiglu_halves(const RowsCase& c, torch::Dtype dtype) {
-  torch::manual_seed(1);
-  return {.gate_up = normal({c.rows, 2 * c.D}).to(dtype)};
+inline SwigluHalves make_swiglu_halves(const RowsCase& c, const Draw& draw) {
+  return {.gate_up = draw.io(draw.normal({c.B, c.T, 2 * c.D}))};
 }
 
 }  // namespace lrnn::ops
