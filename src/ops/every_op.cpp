@@ -65,7 +65,7 @@ DeltaProduct with_whole_steps(const DeltaProductCase& c, const Draw& draw) {
 }
 
 WideSigmoid make_wide_sigmoid(const RowsCase& c, const Draw& draw) {
-  return {.x = draw.io(draw.normal({c.B, c.T, c.D})), .scale = 2};
+  return {.x = make_rows(c, draw), .scale = 2};
 }
 
 // Ops that C++ calls with tensors instead of a struct.
@@ -102,8 +102,8 @@ std::vector<CheckedOp> every_op() {
   return {
       declared(delta_product_cases(), with_whole_steps, delta_product, delta_product_definition),
       declared(scan_cases(), make_scan, selective_scan, selective_scan_definition),
-      declared(gla_cases(), make_gla, gated_linear_attention, gated_linear_attention_definition),
-      declared(rwkv7_cases(), make_rwkv7, rwkv7, rwkv7_definition),
+      declared(heads_cases(), make_gla, gated_linear_attention, gated_linear_attention_definition),
+      declared(heads_cases(), make_rwkv7, rwkv7, rwkv7_definition),
       declared(slstm_cases(), make_slstm, slstm, slstm_definition),
       declared(mlstm_cases(), make_mlstm, mlstm, mlstm_definition),
       declared(short_conv_cases(), make_short_conv, short_conv, short_conv_definition),

@@ -13,37 +13,33 @@ struct DiagonalCase {
   int64_t B = 2, T = 5, H = 2, K = 3, V = 4;
   bool negative = false, state = true, q = true;
   torch::Dtype dtype = torch::kFloat64;
-  std::vector<int64_t> lengths = {};  // packed sequences, B = 1 and T their sum
+  std::vector<int64_t> lengths = {};
 
+  ops::HeadsCase heads() const { return {B, T, H, K, V, state, q, negative, dtype, lengths}; }
   // How the op calls what both have.
   const char* decay() const { return rwkv7 ? "log_w" : "log_gate"; }
   const char* query() const { return rwkv7 ? "r" : "q"; }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const DiagonalCase& c) {
-  return out << (c.rwkv7 ? "rwkv7" : "gla") << " B " << c.B << " T " << c.T << " H " << c.H << " K "
-             << c.K << " V " << c.V << " negative " << c.negative << " state " << c.state << " q "
-             << c.q << " " << c.dtype;
+  return out << (c.rwkv7 ? "rwkv7 " : "gla ") << ops::shape_of(c.heads()) << " negative "
+             << c.negative << " state " << c.state << " q " << c.q;
 }
 
 inline std::vector<DiagonalCase> diagonal_cases() {
   std::vector<DiagonalCase> out;
-  for (const auto& c : ops::odd_glas())
-    out.push_back({false, c.B, c.T, c.H, c.K, c.V, c.negative, c.state, c.q, c.dtype, c.lengths});
-  for (const auto& c : ops::odd_rwkv7s())
-    out.push_back({true, c.B, c.T, c.H, c.K, c.V, false, c.state, c.r, c.dtype, c.lengths});
+  for (const bool rwkv7 : {false, true})
+    for (const auto& c : ops::odd_heads())
+      out.push_back(
+          {rwkv7, c.B, c.T, c.H, c.K, c.V, c.negative && !rwkv7, c.state, c.q, c.dtype, c.lengths});
   return out;
 }
 
 inline ops::Problem diagonal_problem(const DiagonalCase& c) {
   if (c.rwkv7)
-    return ops::problem_of(
-        ops::make_rwkv7({c.B, c.T, c.H, c.K, c.V, c.state, c.q, c.dtype, c.lengths}, c.dtype),
-        ops::rwkv7, ops::rwkv7_definition);
-  return ops::problem_of(
-      ops::make_gla({c.B, c.T, c.H, c.K, c.V, c.negative, c.state, c.q, c.dtype, c.lengths},
-                    c.dtype),
-      ops::gated_linear_attention, ops::gated_linear_attention_definition);
+    return ops::problem_of(ops::make_rwkv7(c.heads(), c.dtype), ops::rwkv7, ops::rwkv7_definition);
+  return ops::problem_of(ops::make_gla(c.heads(), c.dtype), ops::gated_linear_attention,
+                         ops::gated_linear_attention_definition);
 }
 inline TensorMap diagonal_inputs(const DiagonalCase& c) { return diagonal_problem(c).in; }
 

@@ -5,7 +5,7 @@
 namespace lrnn::ops {
 
 inline Problem add_norm_problem(const RowsCase& c, const Draw& draw) {
-  const Tensor x = draw.io(draw.normal({c.B, c.T, c.D})), y = draw.io(draw.normal({c.B, c.T, c.D}));
+  const Tensor x = make_rows(c, draw), y = make_rows(c, draw);
   const auto results = [](const std::pair<Tensor, Tensor>& out) -> Tensors {
     return {{"out s", out.first}, {"out h", out.second}};
   };

@@ -1,18 +1,11 @@
 #pragma once
+#include "ops/diagonal/case.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
-#include "ops/problem.h"
 
 namespace lrnn::ops {
 
-struct GlaCase {
-  int64_t B = 2, T = 5, H = 2, K = 3, V = 4;
-  bool negative = false, state = true, q = true;
-  torch::Dtype dtype = torch::kFloat64;
-  std::vector<int64_t> lengths = {};
-};
-
 // Down to transitions of 0.4, or -0.2: a state is not forgotten at once.
-inline GatedLinearAttention make_gla(const GlaCase& c, const Draw& draw) {
+inline GatedLinearAttention make_gla(const HeadsCase& c, const Draw& draw) {
   GatedLinearAttention in;
   in.negative = c.negative;
   if (c.q) in.q = draw.io(draw.normal({c.B, c.T, c.H, c.K}));
@@ -22,41 +15,6 @@ inline GatedLinearAttention make_gla(const GlaCase& c, const Draw& draw) {
   in.cu_seqlens = bounds(c.lengths);
   if (c.state) in.state = draw.real(draw.normal({sequences(c.B, c.lengths), c.H, c.K, c.V}));
   return in;
-}
-
-inline std::string shape_of(const GlaCase& c) {
-  return shape_text({c.B, c.T, c.H, c.K, c.V}, c.dtype);
-}
-inline double flops_per_token(const GlaCase& c) { return 5.0 * double(c.H * c.K * c.V); }
-
-// Keys and values that do not fill a vector, lengths around the chunk, every option off once.
-inline std::vector<GlaCase> odd_glas() {
-  return {{.B = 1, .T = 1, .H = 1, .K = 1, .V = 1},
-          {.B = 2, .T = 31, .H = 2, .K = 3, .V = 17},
-          {.B = 1, .T = 32, .H = 3, .K = 16, .V = 16, .negative = true, .state = false},
-          {.B = 1, .T = 33, .H = 1, .K = 20, .V = 5, .negative = true},
-          {.B = 1, .T = 97, .H = 2, .K = 33, .V = 64, .negative = true},
-          {.B = 1, .T = 64, .H = 1, .K = 64, .V = 40, .q = false},
-          {.B = 1, .T = 23, .H = 2, .K = 4, .V = 20, .negative = true, .lengths = {5, 0, 17, 1}},
-          {.B = 1, .T = 130, .H = 1, .K = 4, .V = 6, .lengths = {10, 100, 20}}};
-}
-
-inline Cases<GlaCase> gla_cases() {
-  const auto bf16 = torch::kBFloat16, fp32 = torch::kFloat32;
-  Cases<GlaCase> out;
-  out.typical = {{.B = 2, .T = 67, .H = 3, .K = 16, .V = 24, .negative = true},
-                 {.B = 1, .T = 130, .H = 2, .K = 64, .V = 64}};
-  for (const auto dtype : {torch::kFloat64, fp32, bf16})
-    for (const auto& [T, K, V] :
-         {std::tuple{20, 10, 70}, {20, 20, 70}, {70, 64, 64}, {70, 90, 70}, {20, 130, 70}})
-      out.kernels.push_back({.B = 1, .T = T, .H = 1, .K = K, .V = V, .dtype = dtype});
-  out.timed = {{.B = 8, .T = 512, .H = 4, .K = 32, .V = 32, .dtype = fp32},
-               {.B = 2, .T = 1024, .H = 8, .K = 64, .V = 64, .dtype = fp32}};
-  out.timed_on_gpu = {
-      {.B = 8, .T = 2048, .H = 16, .K = 64, .V = 64, .state = false, .dtype = bf16},
-      {.B = 8, .T = 2048, .H = 8, .K = 128, .V = 128, .state = false, .dtype = bf16},
-      {.B = 256, .T = 64, .H = 4, .K = 16, .V = 32, .state = false, .dtype = bf16}};
-  return out;
 }
 
 }  // namespace lrnn::ops
