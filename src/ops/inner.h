@@ -76,13 +76,13 @@ inline const int64_t* checked_bounds(const char* op, const torch::Tensor& cu_seq
   return at;
 }
 
-// cu_seqlens, contiguous and on the device of x, or undefined. Bounds that lie on the CPU, or come
-// there, are checked; those of a GPU are not read back, which would stop its stream: the kernels
-// there stay inside the tensors whatever the bounds say.
+// cu_seqlens as int64, contiguous and on the device of x, or undefined. Bounds that lie on the CPU,
+// or come there, are checked; those of a GPU are not read back, which would stop its stream: the
+// kernels there stay inside the tensors whatever the bounds say.
 inline torch::Tensor checked_offsets(const char* op, const MaybeTensor& cu_seqlens,
                                      const torch::Tensor& x) {
   if (!cu_seqlens || !cu_seqlens->defined()) return {};
-  const torch::Tensor given = cu_seqlens->contiguous(), cu = given.to(x.device());
+  const torch::Tensor given = cu_seqlens->to(at::kLong).contiguous(), cu = given.to(x.device());
   if (given.device().is_cpu() || cu.device().is_cpu())
     checked_bounds(op, given.device().is_cpu() ? given : cu, x.size(1));
   return cu;
