@@ -13,7 +13,7 @@ is also `python -m lrnn`.
 True
 """
 
-from . import library  # noqa: F401  (registers the ops)
+from . import fla, library  # noqa: F401  (the library registers the ops)
 from .error import Error
 from .ops import (
     delta_product,
@@ -31,6 +31,7 @@ from .ops import (
 __all__ = [
     "Error",
     "delta_product",
+    "fla",
     "gated_linear_attention",
     "l2_norm",
     "mlstm",

@@ -16,7 +16,7 @@ def main() -> str:
     # The program looks for LibTorch beside the package. In an environment that borrows torch from
     # another one it lies elsewhere.
     torch = importlib.util.find_spec("torch")
-    if torch and not (PROGRAM.parents[2] / "torch").exists():
+    if torch and torch.submodule_search_locations and not (PROGRAM.parents[2] / "torch").exists():
         folders = [f"{torch.submodule_search_locations[0]}/lib", environment.get("LD_LIBRARY_PATH")]
         environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
     os.execve(PROGRAM, [str(PROGRAM), *sys.argv[1:]], environment)

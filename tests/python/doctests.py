@@ -12,7 +12,8 @@ import lrnn
 
 
 def check_examples():
-    modules = [lrnn, *(importlib.import_module(f"lrnn.{m.name}") for m in pkgutil.iter_modules(lrnn.__path__) if m.name != "__main__")]
+    names = [m.name for m in pkgutil.walk_packages(lrnn.__path__, "lrnn.") if not m.name.endswith("__main__")]
+    modules = [lrnn, *map(importlib.import_module, names)]
     torch.manual_seed(0)
     for module in modules:
         failed, tried = doctest.testmod(module, extraglobs={"torch": torch, "lrnn": lrnn})
@@ -21,10 +22,11 @@ def check_examples():
 
 
 def check_every_function_has_one():
-    for name in lrnn.__all__:
-        thing = getattr(lrnn, name)
-        if callable(thing) and not isinstance(thing, type):
-            assert ">>>" in thing.__doc__, f"lrnn.{name} has no example"
+    for module in (lrnn, lrnn.fla):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if callable(thing) and not isinstance(thing, type):
+                assert ">>>" in thing.__doc__, f"{module.__name__}.{name} has no example"
 
 
 run(globals())
