@@ -104,8 +104,8 @@ def check_gated_delta_rules():
     groups = 2
     for packed in (False, True):
         p, S, cu = shapes(packed)
-        h = H // groups
-        tensors = dict(q=r(*p, h, K), k=r(*p, h, K), v=r(*p, H, V), g=r(*p, H), beta=r(*p, H), state=r(S, H, V, K), A_log=r(H), dt_bias=r(H))
+        h = H * groups
+        tensors = dict(q=r(*p, H, K), k=r(*p, H, K), v=r(*p, h, V), g=r(*p, h), beta=r(*p, h), state=r(S, h, V, K), A_log=r(h), dt_bias=r(h))
 
         def want(q, k, v, g, beta, state, A_log, dt_bias):
             q, k = (unit(x).repeat_interleave(groups, 2) for x in (q, k))
@@ -116,8 +116,8 @@ def check_gated_delta_rules():
                        state_v_first=True, cu_seqlens=cu, use_gate_in_kernel=True)
         for f in (lrnn.fla.chunk_gated_delta_rule, lrnn.fla.fused_recurrent_gated_delta_rule):
             same(f.__name__, lambda state, **x: f(**x, initial_state=state, **options), want, tensors)
-        plain = {n: tensors[n] for n in ("v", "g", "state")} | dict(q=r(*p, H, K), k=F.normalize(r(*p, H, K), dim=-1), beta=torch.rand(*p, H).double())
-        plain["g"], plain["state"] = -plain["g"].abs(), plain["state"].mT
+        plain = dict(q=r(*p, H, K), k=F.normalize(r(*p, H, K), dim=-1), v=r(*p, H, V), g=-r(*p, H).abs(), beta=torch.rand(*p, H).double(),
+                     state=r(S, H, K, V))
         for f in (lrnn.fla.chunk_gated_delta_rule, lrnn.fla.fused_recurrent_gated_delta_rule):
             same(f.__name__, lambda state, **x: f(**x, scale=0.7, initial_state=state, output_final_state=True, cu_seqlens=cu),
                  lambda state, **x: delta(**x, scale=0.7, state=state, bounds=cu), plain)

@@ -1,5 +1,7 @@
-"""flash-linear-attention (fla) on lrnn's kernels: its functions by its own names and arguments."""
+"""flash-linear-attention (fla) on lrnn's kernels: its functions by its own names and arguments, and
+enable(), after which fla's own layers and models run on them."""
 
+from .backend import disable, enable
 from .functions import (
     Unsupported,
     causal_conv1d,
@@ -25,6 +27,8 @@ __all__ = [
     "chunk_gated_delta_rule",
     "chunk_gla",
     "chunk_rwkv7",
+    "disable",
+    "enable",
     "fused_mul_recurrent_rwkv7",
     "fused_recurrent_delta_rule",
     "fused_recurrent_gated_delta_rule",
