@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # configure PRESET,FOLDER,FLAGS
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build cuda test demo bench bench-gpu gpu-check sanitize docs pages format install clean
+.PHONY: help setup python build cuda wheel test demo bench bench-gpu gpu-check sanitize docs pages format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -27,6 +27,13 @@ cuda: python  ## the same with the GPU kernels, where no GPU is found and `make 
 	  { printf 'cuda: nvcc was not found\n  install the CUDA toolkit, or name it in CUDA_HOME\n' >&2; exit 2; }
 	@$(call configure,release,build,-DLRNN_CUDA=ON)
 	@ninja -C build -j $(JOBS)
+
+wheel: setup  ## the Python package, build/wheel/lrnn-*.whl, out of the same build folder; GPU kernels where nvcc is
+	@mkdir -p build/wheel
+	@LRNN_TORCH="$$(cat build/torch.path)" $$([ -x .venv/bin/python3 ] && echo .venv/bin/python3 || echo python3) -m pip wheel . \
+	  --no-deps --disable-pip-version-check -q -w build/wheel -C build-dir=build -C cmake.define.LRNN_TESTS=ON \
+	  -C cmake.define.LRNN_BENCH=ON
+	@ls build/wheel/*.whl
 
 test: build  ## every test; what they need is installed while the first of them run
 	@scripts/test.sh build -j $(JOBS)

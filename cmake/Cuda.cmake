@@ -1,9 +1,10 @@
 # liblrnn_cuda.so: the GPU kernels, a plug-in that registers the same ops for CUDA tensors. Built where a
 # GPU, nvcc and a CUDA LibTorch are found, or where LRNN_CUDA=ON asks for it; everything else builds without.
+# A Python package may be taken elsewhere: it has them wherever nvcc is (LRNN_CUDA=NVCC).
 #
 # nvcc is called directly: CMake 3.25 does not know nvcc 13's dialects, and the kernels are plain
 # files that need no more than a compiler.
-set(LRNN_CUDA AUTO CACHE STRING "build the GPU kernels: ON, OFF, or AUTO, which looks for a GPU")
+set(LRNN_CUDA AUTO CACHE STRING "build the GPU kernels: ON, OFF, AUTO, where a GPU is, or NVCC, where that is")
 # Machine code for these chips; that for 80 also runs on 86 and 89.
 set(LRNN_CUDA_ARCHS "80;90a" CACHE STRING "the chips to build GPU kernels for")
 
@@ -26,7 +27,7 @@ elseif(NOT why_not AND NOT EXISTS "${LRNN_TORCH}/lib/libtorch_cuda.so")
   set(why_not "a LibTorch without CUDA")
 endif()
 # Asked for by name, they are not left out in silence.
-if(why_not AND LRNN_CUDA AND NOT LRNN_CUDA STREQUAL "AUTO" AND NOT LRNN_SANITIZE)
+if(why_not AND LRNN_CUDA AND NOT LRNN_CUDA MATCHES "^(AUTO|NVCC)$" AND NOT LRNN_SANITIZE)
   message(FATAL_ERROR "The GPU kernels cannot be built: ${why_not}. Install the CUDA toolkit (or name it in CUDA_HOME) "
     "and a LibTorch with CUDA, or leave LRNN_CUDA at AUTO.")
 endif()

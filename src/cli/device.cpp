@@ -1,25 +1,10 @@
 #include "cli/device.h"
 
-#include <dlfcn.h>
-
-#include <filesystem>
-
 #include "base/error.h"
 #include "ops/gpu.h"
 #include "ops/torch.h"
 
 namespace lrnn::cli {
-namespace {
-
-// The plug-in lives beside this very library, wherever it was installed.
-std::string plug_in() {
-  Dl_info here{};
-  dladdr(reinterpret_cast<const void*>(&plug_in), &here);
-  const std::filesystem::path library = here.dli_fname ? here.dli_fname : "";
-  return (library.parent_path() / "liblrnn_cuda.so").string();
-}
-
-}  // namespace
 
 std::shared_ptr<std::string> add_device(CLI::App& app) {
   auto device = std::make_shared<std::string>("cpu");
@@ -28,14 +13,8 @@ std::shared_ptr<std::string> add_device(CLI::App& app) {
 }
 
 std::string why_no_cuda() {
-  const auto file = plug_in();
-  if (!std::filesystem::exists(file))
-    return "this build has no CUDA kernels (`make cuda` adds them)";
   // Before LibTorch is asked about CUDA: the plug-in brings LibTorch's own CUDA half with it.
-  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL)) {
-    const char* why = dlerror();
-    return cat("the CUDA kernels cannot be loaded: ", why ? why : "no reason given");
-  }
+  if (const auto why = ops::load_gpu(); !why.empty()) return why;
   return at::globalContext().hasCUDA() ? "" : "no CUDA device was found";
 }
 

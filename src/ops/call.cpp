@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "ops/gpu.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -47,12 +48,13 @@ const Functions* InnerOps::direct(c10::DispatchKeySet keys, c10::DeviceType devi
 
 void InnerOps::call(const c10::OperatorHandle& which, const torch::Device& device,
                     Stack& stack) const {
-  try {
-    which.callBoxed(stack);
-  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
-    throw Error(cat("[", name, "] there is no kernel for ", device),
-                "On a GPU, load liblrnn_cuda.so first.");
-  }
+  with_kernels(name, device, [&] { which.callBoxed(stack); });
+}
+
+void require_kernels(const char* op, const torch::Device& device) {
+  const std::string sentence = cat("[", op, "] there is no kernel for ", device);
+  if (!device.is_cuda() || gpu()) throw Error(sentence);
+  if (const auto why = load_gpu(); !why.empty()) throw Error(sentence + ": " + why);
 }
 
 }  // namespace lrnn::ops

@@ -2,7 +2,9 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/library.h>
 
+#include "ops/autocast.h"
 #include "ops/back_end.h"
+#include "ops/half.h"
 #include "ops/node.h"
 
 // An op is declared once: by the struct of its inputs, whose `fields` lists tensors and settings in
@@ -122,6 +124,8 @@ template <class In> void check_inputs(const In& in) { check_inputs(in, slots(in)
 // The op itself: what the C++ function of the op's name calls.
 template <class In>
 typename In::Result apply_op(const In& in, typename In::Result (*definition)(const In&)) {
+  if (is_half(in)) [[unlikely]]
+    return to_half(apply_op(from_half(in), definition));
   const Slots given = slots(in);
   check_inputs(in, given);
   for (const auto& slot : given)
@@ -153,8 +157,9 @@ void boxed_op(const c10::OperatorHandle& op, Stack* stack) {
 template <class In> void boxed_below_autograd(const c10::OperatorHandle& op, Stack* stack) {
   const c10::IValue* at = first_argument(op, *stack);
   const In in = pull<In>(at);
-  check_inputs(in);
-  const auto out = call_forward(in);
+  const In read = is_half(in) ? from_half(in) : in;
+  check_inputs(read);
+  const auto out = is_half(in) ? to_half(call_forward(read)) : call_forward(read);
   torch::jit::drop(*stack, arguments_of(op));
   push_results(*stack, out, main_of(in));
 }
@@ -172,6 +177,14 @@ template <class In, typename In::Result (*function)(const In&)> void declare(tor
   m.impl(name.c_str(),
          torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd,
                          torch::CppFunction::makeFromBoxedFunction<&boxed_below_autograd<In>>()));
+  m.impl(
+      name.c_str(),
+      torch::dispatch(c10::DispatchKey::AutocastCPU,
+                      torch::CppFunction::makeFromBoxedFunction<&boxed_autocast<In, c10::kCPU>>()));
+  m.impl(name.c_str(),
+         torch::dispatch(
+             c10::DispatchKey::AutocastCUDA,
+             torch::CppFunction::makeFromBoxedFunction<&boxed_autocast<In, c10::kCUDA>>()));
   refuse_derivatives(m, {name + "_forward", name + "_backward"});
 }
 

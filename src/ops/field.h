@@ -22,11 +22,11 @@ namespace lrnn::ops {
 
 // How the type of a tensor follows from that of the main input.
 enum class Kind : uint8_t {
-  kIo,        // the same: float32, float64 or bfloat16
+  kIo,        // the same: float32, float64 or bfloat16; float16 through float32 (ops/half.h)
   kWide,      // float32, or float64 beside float64: states
   kIoOrWide,  // either: gates, step sizes, parameters
   kCast,      // any: it is read in the type of the main input
-  kIndex,     // int64
+  kIndex,     // int64 or int32
 };
 
 // Of a number that has no default.
@@ -81,7 +81,7 @@ constexpr Field optional(const char* name, const char* shape, Kind kind = Kind::
                          const char* output = nullptr) {
   return {name, shape, kind, Need::kOptional, output};
 }
-// int64 [S+1]: B is 1 and T holds S sequences end to end.
+// int64 or int32 [S+1]: B is 1 and T holds S sequences end to end.
 constexpr Field sequence_bounds(bool by_name = true) {
   Field out{"cu_seqlens", "", Kind::kIndex, Need::kOptional};
   out.by_name = by_name;

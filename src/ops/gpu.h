@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 // What liblrnn_cuda.so brings beside kernels. Everything else is compiled without CUDA and asks
@@ -64,6 +65,8 @@ class Gpu {
 
 // The loaded one, or null.
 Gpu* gpu();
+// Loads liblrnn_cuda.so, which lies beside this library; why it cannot be, or nothing.
+std::string load_gpu();
 void set_gpu(Gpu* gpu);  // it lives as long as the program
 
 }  // namespace lrnn::ops

@@ -23,15 +23,20 @@ inline torch::Dtype wide_type(const torch::Tensor& x) {
   return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
 
-// op.call(args...), with an error that names the device where nobody registered a kernel.
+// Nobody registered a kernel for this device: a GPU's are loaded when they are first asked for.
+// What cannot be had is an error that names the device, and not every back end that torch knows.
+void require_kernels(const char* op, const torch::Device& device);
+template <class Call> auto with_kernels(const char* op, const torch::Device& device, Call&& call) {
+  try {
+    return call();
+  } catch (const c10::NotImplementedError&) {
+    require_kernels(op, device);
+  }
+  return call();
+}
 template <class Op, class... Args>
 auto call_inner(const char* name, const torch::Device& device, const Op& op, const Args&... args) {
-  try {
-    return op.call(args...);
-  } catch (const c10::NotImplementedError&) {  // it lists every back end torch knows
-    throw Error(cat("[", name, "] there is no kernel for ", device),
-                "On a GPU, load liblrnn_cuda.so first.");
-  }
+  return with_kernels(name, device, [&] { return op.call(args...); });
 }
 
 inline kernels::Type kernel_type(const torch::Tensor& x) {
@@ -71,13 +76,13 @@ inline const int64_t* checked_bounds(const char* op, const torch::Tensor& cu_seq
   return at;
 }
 
-// cu_seqlens, contiguous and on the device of x, or undefined. Bounds that lie on the CPU, or come
-// there, are checked; those of a GPU are not read back, which would stop its stream: the kernels
-// there stay inside the tensors whatever the bounds say.
+// cu_seqlens as int64, contiguous and on the device of x, or undefined. Bounds that lie on the CPU,
+// or come there, are checked; those of a GPU are not read back, which would stop its stream: the
+// kernels there stay inside the tensors whatever the bounds say.
 inline torch::Tensor checked_offsets(const char* op, const MaybeTensor& cu_seqlens,
                                      const torch::Tensor& x) {
   if (!cu_seqlens || !cu_seqlens->defined()) return {};
-  const torch::Tensor given = cu_seqlens->contiguous(), cu = given.to(x.device());
+  const torch::Tensor given = cu_seqlens->to(at::kLong).contiguous(), cu = given.to(x.device());
   if (given.device().is_cpu() || cu.device().is_cpu())
     checked_bounds(op, given.device().is_cpu() ? given : cu, x.size(1));
   return cu;

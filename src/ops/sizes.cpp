@@ -153,7 +153,7 @@ void check_types(const char* op, c10::ArrayRef<Slot> inputs) {
     throw Error(cat("[", op, "] ", slot.field.name, " is ", slot.x->scalar_type(), ", but ", why));
   };
   if (!is_one_of(*main, {at::kFloat, at::kDouble, at::kBFloat16}))
-    refuse(main_slot(inputs), "it must be float32, float64 or bfloat16");
+    refuse(main_slot(inputs), "it must be float32, float64, bfloat16 or float16");
   const auto type = main->scalar_type(), wide = wide_type(*main);
   for (const auto& slot : inputs) {
     if (!slot.x->defined()) continue;
@@ -173,7 +173,7 @@ void check_types(const char* op, c10::ArrayRef<Slot> inputs) {
         break;
       case Kind::kCast: break;
       case Kind::kIndex:
-        if (slot.x->scalar_type() != at::kLong) refuse(slot, "it must be int64");
+        if (!is_one_of(*slot.x, {at::kLong, at::kInt})) refuse(slot, "it must be int64 or int32");
         continue;  // its bounds may lie on the CPU
     }
     if (slot.x->device() != main->device())

@@ -46,7 +46,7 @@ TEST(DeltaProductErrors, SayWhatWasExpected) {
   in = good(), in.v = in.v.to(torch::kFloat64);
   expect_error(in, "v is Double, but it must have the dtype of k");
   in = good(), in.k = in.k.to(torch::kInt32);
-  expect_error(in, "k is Int, but it must be float32, float64 or bfloat16");
+  expect_error(in, "k is Int, but it must be float32, float64, bfloat16 or float16");
   in = good(), in.state = in.state.to(torch::kBFloat16);
   expect_error(in, "state is BFloat16, but it must be float32");
   in = good(), in.v = in.v.to(torch::kMeta);

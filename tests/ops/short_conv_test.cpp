@@ -257,7 +257,7 @@ TEST(ShortConv, ErrorsSayWhatMustHold) {
   EXPECT_EQ(error_of(in), "[short_conv] cu_seqlens must not decrease, got 6 before 5");
   in = good, in.x = good.x.to(torch::kInt), in.weight = good.weight.to(torch::kInt);
   in.bias = in.state = Tensor();
-  EXPECT_NE(error_of(in).find("x is Int, but it must be float32, float64 or bfloat16"),
+  EXPECT_NE(error_of(in).find("x is Int, but it must be float32, float64, bfloat16 or float16"),
             std::string::npos);
 }
 

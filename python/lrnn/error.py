@@ -1,0 +1,35 @@
+"""What goes wrong, in the program's words."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Error(RuntimeError):
+    """One sentence that says what is wrong, and where there is one a hint at what to do."""
+
+    def __init__(self, sentence: str, hint: str = "") -> None:
+        super().__init__(f"{sentence}\n  {hint}" if hint else sentence)
+        self.sentence = sentence
+        self.hint = hint
+
+
+def in_our_words(function: Function) -> Function:
+    """Errors of our ops come through torch as RuntimeErrors, "[op] sentence": here they become `Error`."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except RuntimeError as error:
+            said = str(error)
+            if type(error) is RuntimeError and re.match(r"\[[a-z0-9_]+\] ", said):
+                raise Error(said) from None
+            raise
+
+    return call  # type: ignore[return-value]

@@ -1,0 +1,358 @@
+"""The ops: torch.ops.lrnn.* with names, types and words.
+
+Letters of shapes: B sequences of T tokens, H heads, keys of K and values of V channels, N steps or
+states, D channels, W taps. What holds for all of them:
+
+* Tensors of a sequence are float32, float64, bfloat16 or float16. States are float32 (float64 beside
+  float64). float16 has no kernels of its own: it is computed in float32 and rounded back, which on a
+  GPU is slower than bfloat16.
+* With `cu_seqlens`, int64 or int32 [S+1], B is 1 and T holds S sequences end to end, from
+  cu_seqlens[s] to cu_seqlens[s+1]; states then have S rows.
+* Under torch.autocast recurrences and the convolution take the type that is asked for; norms and
+  swiglu take the widest of their inputs.
+* Second derivatives are refused.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import library  # noqa: F401  (registers the ops)
+from .error import in_our_words
+
+_lrnn = torch.ops.lrnn
+_delta_product = _lrnn.delta_product.default
+_selective_scan = _lrnn.selective_scan.default
+_gated_linear_attention = _lrnn.gated_linear_attention.default
+_rwkv7 = _lrnn.rwkv7.default
+_mlstm = _lrnn.mlstm.default
+_slstm = _lrnn.slstm.default
+_short_conv = _lrnn.short_conv.default
+_rms_norm = _lrnn.rms_norm.default
+_l2_norm = _lrnn.l2_norm.default
+_swiglu = _lrnn.swiglu.default
+
+
+@in_our_words
+def delta_product(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    log_gate: Tensor | None = None,
+    state: Tensor | None = None,
+    scale: float | None = None,
+    *,
+    cu_seqlens: Tensor | None = None,
+    accuracy: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The delta product: DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with S [K,V], for each token t::
+
+        S <- exp(log_gate_t) S
+        for j = 0 .. N-1:  S <- S + beta_tj k_tj (v_tj - S^T k_tj)^T
+        o_t = scale S^T q_t
+
+    With |k| = 1 a step of beta = 1 is a projection and one of beta = 2 a reflection, which is what lets
+    it count modulo two.
+
+    Args:
+        q: [B,T,H,K]
+        k: [B,T,N,H,K], N steps a token
+        v: [B,T,N,H,V]
+        beta: [B,T,N,H], of the type of k or float32
+        log_gate: [B,T,H], of the type of k or float32; a gate of 1 without it
+        state: [B,H,K,V], zeros without it
+        scale: K^-1/2 without it
+        cu_seqlens: bounds of packed sequences
+        accuracy: the least a kernel must give for bfloat16. "fast": bfloat16 products, fine for
+            beta <= 1; "accurate", the default: the state is good to about 1e-3 at beta = 2; "exact":
+            the recurrence in float32. Other types are always exact.
+
+    Returns:
+        o [B,T,H,V] and the state [B,H,K,V] after the last token
+
+    A reflection twice is the identity:
+
+    >>> key = torch.tensor([0.6, 0.8]).expand(1, 2, 1, 1, 2)
+    >>> start = torch.randn(1, 1, 2, 3)
+    >>> o, end = lrnn.delta_product(key[:, :, 0], key, torch.zeros(1, 2, 1, 1, 3), torch.full((1, 2, 1, 1), 2.0), state=start)
+    >>> o.shape, torch.allclose(start, end, atol=1e-6)
+    (torch.Size([1, 2, 1, 3]), True)
+    """
+    o, last = _delta_product(q, k, v, beta, log_gate, state, scale, cu_seqlens=cu_seqlens, accuracy=accuracy or "")
+    return o, last
+
+
+@in_our_words
+def selective_scan(
+    u: Tensor,
+    delta: Tensor,
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    D: Tensor | None = None,
+    z: Tensor | None = None,
+    delta_bias: Tensor | None = None,
+    state: Tensor | None = None,
+    softplus: bool = True,
+    negative: bool = False,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The selective scan of Mamba. Per channel d, with the state h [N], for each token t::
+
+        dt = softplus(delta_t + delta_bias)                 or without the softplus
+        h <- a h + dt B_t u_t,   a = exp(dt A)              or 2 exp(dt A) - 1 with `negative`
+        y_t = (C_t . h + D u_t) silu(z_t)                   D and z where they are given
+
+    With A < 0 the transition lies in [0,1], or in [-1,1] with `negative`.
+
+    Args:
+        u, delta, z: [B,T,D]
+        A: [D,N], float32
+        B, C: [B,T,N]
+        D, delta_bias: [D], float32
+        state: [B,D,N], zeros without it
+        softplus, negative: see above
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        y [B,T,D] and the state [B,D,N] after the last token
+
+    A sum of the inputs, where nothing is forgotten:
+
+    >>> one = torch.ones(1, 4, 1)
+    >>> y, h = lrnn.selective_scan(one, one, torch.zeros(1, 1), one, one, softplus=False)
+    >>> y.flatten().tolist(), h.item()
+    ([1.0, 2.0, 3.0, 4.0], 4.0)
+    """
+    y, last = _selective_scan(u, delta, A, B, C, D, z, delta_bias, state, softplus, negative, cu_seqlens=cu_seqlens)
+    return y, last
+
+
+@in_our_words
+def gated_linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    log_gate: Tensor,
+    state: Tensor | None = None,
+    scale: float | None = None,
+    negative: bool = False,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Gated linear attention (GLA). Per head, with S [K,V], for each token t::
+
+        S <- diag(a_t) S + k_t v_t^T,   a_t = exp(log_gate_t)      or 2 exp(log_gate_t) - 1 with `negative`
+        o_t = scale S^T q_t
+
+    Args:
+        q, k: [B,T,H,K]
+        v: [B,T,H,V]
+        log_gate: [B,T,H,K], at most 0, of the type of k or float32
+        state: [B,H,K,V], zeros without it
+        scale: K^-1/2 without it
+        negative: see above; an extension of ours
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        o [B,T,H,V] and the state [B,H,K,V] after the last token
+
+    Linear attention is the gate of 1:
+
+    >>> q, k, v = torch.randn(3, 1, 5, 2, 4).double()
+    >>> o, state = lrnn.gated_linear_attention(q, k, v, torch.zeros_like(k))
+    >>> torch.allclose(state, torch.einsum("bthk,bthv->bhkv", k, v))
+    True
+    """
+    o, last = _gated_linear_attention(q, k, v, log_gate, state, scale, negative, cu_seqlens=cu_seqlens)
+    return o, last
+
+
+@in_our_words
+def rwkv7(
+    r: Tensor,
+    log_w: Tensor,
+    k: Tensor,
+    v: Tensor,
+    kk: Tensor,
+    a: Tensor,
+    state: Tensor | None = None,
+    scale: float = 1.0,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The recurrence of RWKV-7. Per head, with S [K,V], for each token t::
+
+        S <- diag(exp(log_w_t)) S - (a_t kk_t)(kk_t^T S) + k_t v_t^T
+        o_t = scale S^T r_t
+
+    kk^T S reads the state before its decay.
+
+    Args:
+        r, k, kk, a: [B,T,H,K]
+        log_w: [B,T,H,K], at most 0, of the type of k or float32
+        v: [B,T,H,V]
+        state: [B,H,K,V], zeros without it
+        scale: of the outputs
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        o [B,T,H,V] and the state [B,H,K,V] after the last token
+
+    With a = 1 and nothing forgotten a key that comes again replaces its value:
+
+    >>> key, value = torch.ones(1, 2, 1, 1), torch.tensor([3.0, 5.0]).view(1, 2, 1, 1)
+    >>> o, state = lrnn.rwkv7(key, 0 * key, key, value, key, key)
+    >>> o.flatten().tolist()
+    [3.0, 5.0]
+    """
+    o, last = _rwkv7(r, log_w, k, v, kk, a, state, scale, cu_seqlens=cu_seqlens)
+    return o, last
+
+
+@in_our_words
+def mlstm(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    i: Tensor,
+    f: Tensor,
+    C: Tensor | None = None,
+    n: Tensor | None = None,
+    m: Tensor | None = None,
+    scale: float | None = None,
+    eps: float = 1e-6,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""The mLSTM cell of xLSTM. Per head, with k' = scale k, for each token::
+
+        m' = max(log sigmoid(f) + m, i)                     m = -inf before the first token
+        C' = exp(log sigmoid(f) + m - m') C + exp(i - m') k' v^T
+        n' = exp(log sigmoid(f) + m - m') n + exp(i - m') k'
+        h  = C'^T q / (max(|n' . q|, exp(-m')) + eps)
+
+    Args:
+        q, k: [B,T,H,K]
+        v: [B,T,H,V]
+        i, f: [B,T,H], before the exponential and the sigmoid, of the type of q or float32
+        C, n, m: the state, [B,H,K,V], [B,H,K] and [B,H]: all or none
+        scale: K^-1/2 without it
+        eps: keeps the division finite
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        h [B,T,H,V], and C, n, m after the last token
+
+    >>> q, k, v = torch.randn(3, 2, 5, 3, 4)
+    >>> i, f = torch.randn(2, 2, 5, 3)
+    >>> h, *state = lrnn.mlstm(q, k, v, i, f)
+    >>> first, *half = lrnn.mlstm(q[:, :2], k[:, :2], v[:, :2], i[:, :2], f[:, :2])   # two halves are the whole
+    >>> second, *_ = lrnn.mlstm(q[:, 2:], k[:, 2:], v[:, 2:], i[:, 2:], f[:, 2:], *half)
+    >>> torch.allclose(torch.cat([first, second], 1), h, atol=1e-4)
+    True
+    """
+    h, last_C, last_n, last_m = _mlstm(q, k, v, i, f, C, n, m, scale, eps, cu_seqlens=cu_seqlens)
+    return h, last_C, last_n, last_m
+
+
+@in_our_words
+def slstm(
+    wx: Tensor,
+    R: Tensor,
+    bias: Tensor | None = None,
+    state: Tensor | None = None,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""The sLSTM cell of xLSTM. Per head and unit, with a state (h, c, n, m), for each token::
+
+        (i, f, z, o) = wx + R h + bias
+        a  = log sigmoid(f) + m          m' = i where n = 0, the first step, and max(i, a) after it
+        c' = exp(a - m') c + exp(i - m') tanh(z)
+        n' = exp(a - m') n + exp(i - m')
+        h' = sigmoid(o) c' / n'
+
+    Args:
+        wx: [B,T,H,4,D], what the gates i, f, z, o get from the input
+        R: [H,D,4,D], from unit to gate and unit, of the type of wx or float32
+        bias: [H,4,D], of the type of wx or float32, zeros without it
+        state: [B,4,H,D], zeros without it
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        h [B,T,H,D] and the state [B,4,H,D] after the last token
+
+    >>> h, state = lrnn.slstm(torch.randn(2, 5, 3, 4, 8), torch.zeros(3, 8, 4, 8))
+    >>> h.shape, torch.equal(h[:, -1], state[:, 0])
+    (torch.Size([2, 5, 3, 8]), True)
+    """
+    h, last = _slstm(wx, R, bias, state, cu_seqlens=cu_seqlens)
+    return h, last
+
+
+@in_our_words
+def short_conv(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    state: Tensor | None = None,
+    silu: bool = True,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""A short causal convolution, channel by channel::
+
+        y_t[d] = silu( sum_w weight[d,0,w] x_{t-(W-1)+w}[d] + bias[d] )       or without the silu
+
+    Args:
+        x: [B,T,D]
+        weight: [D,1,W], of the type of x or float32
+        bias: [D], of the type of x or float32, zeros without it
+        state: [B,D,W], the last W inputs with the newest last; zeros without it
+        silu: see above
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        y [B,T,D] and the state [B,D,W] after the last token
+
+    >>> x = torch.tensor([1.0, 2.0, 3.0]).view(1, 3, 1)
+    >>> y, state = lrnn.short_conv(x, torch.ones(1, 1, 2), silu=False)
+    >>> y.flatten().tolist(), state.flatten().tolist()
+    ([1.0, 3.0, 5.0], [2.0, 3.0])
+    """
+    y, last = _short_conv(x, weight, bias, state, silu, cu_seqlens)
+    return y, last
+
+
+@in_our_words
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) * weight, over the last dimension; x [..,D], weight [D], of the type of x or float32.
+
+    >>> lrnn.rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2), 0.0).square().mean().item()
+    1.0
+    """
+    return _rms_norm(x, weight, eps)
+
+
+@in_our_words
+def l2_norm(x: Tensor, eps: float) -> Tensor:
+    """x / sqrt(sum(x^2) + eps), over the last dimension; x [..,D].
+
+    >>> [round(value, 3) for value in lrnn.l2_norm(torch.tensor([3.0, 4.0]), 0.0).tolist()]
+    [0.6, 0.8]
+    """
+    return _l2_norm(x, eps)
+
+
+@in_our_words
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up, element by element, of two tensors of one shape.
+
+    >>> gate, up = torch.randn(2, 3, 4)
+    >>> torch.allclose(lrnn.swiglu(gate, up), torch.nn.functional.silu(gate) * up)
+    True
+    """
+    return _swiglu(gate, up)
