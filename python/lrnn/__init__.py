@@ -15,6 +15,7 @@ True
 
 from . import fla, library  # noqa: F401  (the library registers the ops)
 from .error import Error
+from .model import Model, load
 from .ops import (
     delta_product,
     gated_linear_attention,
@@ -27,18 +28,27 @@ from .ops import (
     slstm,
     swiglu,
 )
+from .runs import check, compile, evaluate, spectrum, train, verify  # noqa: A004
 
 __all__ = [
     "Error",
+    "Model",
+    "check",
+    "compile",
     "delta_product",
+    "evaluate",
     "fla",
     "gated_linear_attention",
     "l2_norm",
+    "load",
     "mlstm",
     "rms_norm",
     "rwkv7",
     "selective_scan",
     "short_conv",
     "slstm",
+    "spectrum",
     "swiglu",
+    "train",
+    "verify",
 ]

@@ -8,10 +8,8 @@ import sys
 PROGRAM = pathlib.Path(__file__).parent / "bin" / "lrnn"
 
 
-def main() -> str:
-    """Becomes the program; comes back, with the reason, only where there is none."""
-    if not PROGRAM.exists():
-        return f"lrnn: the program is not in {PROGRAM.parent}\n      install the package again: pip install --force-reinstall lrnn"
+def command(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    """What runs the program with these arguments, and in which environment."""
     environment = dict(os.environ)
     # The program looks for LibTorch beside the package. In an environment that borrows torch from
     # another one it lies elsewhere.
@@ -19,4 +17,12 @@ def main() -> str:
     if torch and torch.submodule_search_locations and not (PROGRAM.parents[2] / "torch").exists():
         folders = [f"{torch.submodule_search_locations[0]}/lib", environment.get("LD_LIBRARY_PATH")]
         environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
-    os.execve(PROGRAM, [str(PROGRAM), *sys.argv[1:]], environment)
+    return [str(PROGRAM), *arguments], environment
+
+
+def main() -> str:
+    """Becomes the program; comes back, with the reason, only where there is none."""
+    if not PROGRAM.exists():
+        return f"lrnn: the program is not in {PROGRAM.parent}\n      install the package again: pip install --force-reinstall lrnn"
+    words, environment = command(sys.argv[1:])
+    os.execve(PROGRAM, words, environment)

@@ -1,13 +1,14 @@
 #pragma once
-#include <yaml-cpp/yaml.h>
-
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/config_json.h"
+
 namespace lrnn::cli {
 
 using Json = nlohmann::ordered_json;
+using lrnn::to_json;
 
 // The result, on stdout: one object on one line. Numbers that are not finite become null.
 void print_json(const Json& json);
@@ -17,8 +18,6 @@ void say(const std::string& text);
 bool on_terminal(int stream);
 // Columns of the terminal behind stderr; 80 when it does not say.
 int terminal_width();
-// A config as JSON: what YAML would read as a number or a truth value becomes one.
-Json to_json(const YAML::Node& node);
 // Writes a file whole, or not at all, making its folder when there is none.
 void write_file(const std::string& path, const std::string& text);
 
