@@ -26,6 +26,11 @@ class Model(torch.nn.Module):
         config: every key of the run's config with its value.
         step: the training step of the weights.
         vocabulary: how many tokens there are.
+
+    >>> import lrnn
+    >>> model = lrnn.Model(lrnn.compile(example="parity")["run"])
+    >>> model.config["task"]["name"], model.step
+    ('automaton', 0)
     """
 
     config: dict[str, Any]
@@ -114,10 +119,11 @@ class Model(torch.nn.Module):
 def load(path: str | os.PathLike[str]) -> Model:
     """The model in a run folder (of `lrnn train` or `lrnn compile`) or in a checkpoint of one.
 
-    ::
-
-        run = lrnn.compile(regex="(ab|ba)*", alphabet="ab", out="runs/abba")["run"]
-        model = lrnn.load(run)
-        logits, state = model(torch.tensor([[0, 1, 1, 0]]))
+    >>> import torch, lrnn
+    >>> model = lrnn.load(lrnn.compile(example="parity")["run"])
+    >>> logits, state = model(torch.tensor([[0, 1, 1, 1]]))
+    >>> more, state = model(torch.tensor([[1]]), state)
+    >>> logits.shape, more.shape
+    (torch.Size([1, 4, 4]), torch.Size([1, 1, 4]))
     """
     return Model(path)

@@ -105,6 +105,13 @@ def train(
             temporary files where `config` is no file.
         keys: what replaces the file's values, ``**{"train.steps": 5}``. Also the program's options:
             ``resume=True``, ``overwrite=True``.
+
+    >>> import lrnn
+    >>> task = {"name": "parity", "train": {"length": [3, 9]}, "eval": {"length": [9, 12], "samples": 16}}
+    >>> model = {"width": 16, "layers": 1, "mixer": {"name": "delta_net", "heads": 2, "key_dim": 8}}
+    >>> result = lrnn.train({"task": task, "model": model, "train": {"steps": 2, "batch": 4}}, progress=False)
+    >>> result["step"], result["evaluation"]["count"]
+    (2, 16)
     """
     settings = [f"{name}={_text(value)}" for name, value in keys.items() if "." in name or name == "seed"]
     options = {name: value for name, value in keys.items() if "." not in name and name != "seed"}
@@ -120,12 +127,24 @@ def train(
 
 
 def evaluate(run: Path, **options: Any) -> Result:
-    """Accuracy of a run by length. Options as `lrnn eval` has them: ``lengths="40:256"``, ``samples=1024``."""
+    """Accuracy of a run by length. Options as `lrnn eval` has them.
+
+    >>> import lrnn
+    >>> run = lrnn.compile(example="parity")["run"]
+    >>> lrnn.evaluate(run, lengths="40:256", samples=64)["evaluation"]["accuracy"]
+    1.0
+    """
     return _call(["eval", os.fspath(run), *_options(options)])
 
 
 def spectrum(run: Path, **options: Any) -> Result:
-    """The eigenvalues that a model uses. Options as `lrnn spectrum` has them."""
+    """The eigenvalues that a model uses. Options as `lrnn spectrum` has them.
+
+    >>> import lrnn
+    >>> head = lrnn.spectrum(lrnn.compile(example="parity")["run"], samples=4)["heads"][0]
+    >>> round(head["real"]["min"], 6), round(head["real"]["max"], 6)   # a 1 reflects, a 0 does nothing
+    (-1.0, 1.0)
+    """
     return _call(["spectrum", os.fspath(run), *_options(options)])
 
 
@@ -151,7 +170,12 @@ def compile(  # noqa: A001  (the program's name for it)
 
 
 def verify(run: Path, **options: Any) -> Result:
-    """Proves a compiled model right, or finds the first word that a model gets wrong."""
+    """Proves a compiled model right, or finds the first word that a model gets wrong.
+
+    >>> import lrnn
+    >>> lrnn.verify(lrnn.compile(group="S3")["run"], tokens=1000)["certificate"]["all_lengths"]
+    True
+    """
     return _call(["verify", os.fspath(run), *_options(options)], answers=(0, 1))
 
 
@@ -163,6 +187,11 @@ def check(
     example: str | None = None,
     **options: Any,
 ) -> Result:
-    """Which linear RNNs can follow an automaton, and by which theorem."""
+    """Which linear RNNs can follow an automaton, and by which theorem.
+
+    >>> import lrnn
+    >>> lrnn.check(group="A5")["class"]["solvable"]
+    False
+    """
     named = {"regex": regex, "alphabet": alphabet, "automaton": automaton, "group": group, "example": example}
     return _call(["check", *_options({**named, **options})], answers=(0, 1))
