@@ -13,7 +13,7 @@ is also `python -m lrnn`.
 True
 """
 
-from . import fla, library  # noqa: F401  (the library registers the ops)
+from . import fla, library, nn  # noqa: F401  (the library registers the ops)
 from .error import Error
 from .model import Model, load
 from .ops import (
@@ -42,6 +42,7 @@ __all__ = [
     "l2_norm",
     "load",
     "mlstm",
+    "nn",
     "rms_norm",
     "rwkv7",
     "selective_scan",
