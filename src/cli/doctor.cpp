@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/self_test.h"
 #include "figures/table.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 
 namespace lrnn::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/slstm_cell.h"
 
 namespace lrnn::kernels::LRNN_ISA {
@@ -53,4 +52,10 @@ template <class F, class IO> void slstm_forward_unit(const SlstmForward& p, cons
 }
 
 }  // namespace
+
+void slstm_forward(const SlstmForward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_slstm(p, parallel, slstm_forward_unit<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/matrix.h"
 #include "kernels/cpu/slstm_cell.h"
 
@@ -79,10 +78,10 @@ template <class F, class IO> struct SlstmBackwardUnit {
 
   void chunk(const Unit& u, int64_t t0, int64_t n) const {
     load_states(u, t0, n);
-    product<F>(n, gates, p.D, {before, gates, 1}, head.R, gates, raw, gates, false);
+    product<F>({n, gates, p.D}, {before, gates, 1}, {head.R, gates}, {raw, gates}, false);
     for (int64_t i = 0; i < n; ++i) head.add_inputs(u, t0 + i, row, raw + i * gates);
     for (int64_t i = n - 1; i >= 0; --i) step(u, t0 + i, i);
-    product<F>(p.D, gates, n, {before, 1, gates}, dg, gates, dR, gates, true);
+    product<F>({p.D, gates, n}, {before, 1, gates}, {dg, gates}, {dR, gates}, true);
     for (int64_t i = n - 1; i >= 0; --i)
       for (int64_t j = 0; j < gates; j += kLanes<F>)
         store(dbias + j, load(dbias + j) + load(dg + i * gates + j));
@@ -147,4 +146,10 @@ template <class F, class IO> void slstm_backward_unit(const SlstmBackward& p, co
 }
 
 }  // namespace
+
+void slstm_backward(const SlstmBackward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_slstm(p, parallel, slstm_backward_unit<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

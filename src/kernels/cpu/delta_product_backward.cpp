@@ -1,5 +1,6 @@
-#pragma once
-#include "kernels/cpu/delta_product_forward.h"
+#include <cmath>
+
+#include "kernels/cpu/delta_product_scan.h"
 #include "kernels/cpu/matrix.h"
 
 // Backward of one head of one sequence, or of a team of them, a segment of each in turn. Per chunk
@@ -97,7 +98,7 @@ template <class F, class IO> struct BackwardUnit {
   void advance(const F* before, int64_t n, F* after) const {
     const F decay = p.log_gate ? gamma[n - 1] : F(1);
     scale_row(decay, before, Vp * ldk, after);
-    product<F>(p.V, Kp, n * p.N, {Dr, 1, ldv}, k, ldk, after, ldk, true);
+    product<F>({p.V, Kp, n * p.N}, {Dr, 1, ldv}, {k, ldk}, {after, ldk}, true);
   }
 
   // Returns whether there is one: without, it is zero and need not be multiplied.
@@ -143,19 +144,17 @@ template <class F, class IO> struct BackwardUnit {
     constexpr int W = kLanes<F>;
     const bool has_q = p.q.data, gated = p.log_gate;
     F* const Y = oY + (has_q ? n : 0) * ldv + c;
-    F* const block = G + c;
+    const StateBlock<F> block{G + c, ldv, p.K};
     int64_t i = n * p.N - 1;
     Vec<F> w[NV], d[NV];
     const auto token = [&](int64_t t) { return q + t * ldk; };
     const auto upstream = [&](int64_t t) { return oY + t * ldv + c; };
     if (has_q)
-      reverse_pass<F, NV, false, false, true, true>(block, ldv, p.K, nullptr, nullptr, 1,
-                                                    token(n - 1), upstream(n - 1), k + i * ldk, w);
+      reverse_pass<F, NV, false, false, true, true>(
+          block, {.q = token(n - 1), .d_o = upstream(n - 1), .next = k + i * ldk, .p = w});
     else
-      reverse_pass<F, NV, false, false, false, true>(block, ldv, p.K, nullptr, nullptr, 1, nullptr,
-                                                     nullptr, k + i * ldk, w);
-    using Pass = void (*)(F*, int64_t, int64_t, const F*, const Vec<F>*, F, const F*, const F*,
-                          const F*, Vec<F>*);
+      reverse_pass<F, NV, false, false, false, true>(block, {.next = k + i * ldk, .p = w});
+    using Pass = void (*)(StateBlock<F>, const ReversePass<F>&);
     const Pass across = gated ? (has_q ? reverse_pass<F, NV, true, true, true, true>
                                        : reverse_pass<F, NV, true, true, false, true>)
                               : (has_q ? reverse_pass<F, NV, true, false, true, true>
@@ -172,12 +171,11 @@ template <class F, class IO> struct BackwardUnit {
       const F decay = gated ? a[t] : F(1);
       if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, next, ahead < 0 ? -1 : ahead + t);
       if (i == 0)
-        end(block, ldv, p.K, k, d, decay, nullptr, nullptr, nullptr, nullptr);
+        end(block, {.k = k, .d = d, .gate = decay});
       else if (i % p.N == 0)
-        across(block, ldv, p.K, k + i * ldk, d, decay, token(t - 1), upstream(t - 1),
-               k + (i - 1) * ldk, w);
+        across(block, {k + i * ldk, d, decay, token(t - 1), upstream(t - 1), k + (i - 1) * ldk, w});
       else
-        within(block, ldv, p.K, k + i * ldk, d, 1, nullptr, nullptr, k + (i - 1) * ldk, w);
+        within(block, {.k = k + i * ldk, .d = d, .next = k + (i - 1) * ldk, .p = w});
     }
   }
 
@@ -226,7 +224,7 @@ template <class F, class IO> struct BackwardUnit {
     }
     transpose(D, ldv, Cp, Vp, DT, ldc);
     transpose(G, ldv, Kp, Vp, GT, ldk);
-    product<F>(steps, Kp, p.V, {Dr, ldv, 1}, GT, ldk, src, ldk, false);
+    product<F>({steps, Kp, p.V}, {Dr, ldv, 1}, {GT, ldk}, {src, ldk}, false);
     F tail = 0;
     if (p.log_gate) {
       for (int64_t v = 0; v < p.V; ++v) tail += dot(GT + v * ldk, before + v * ldk, Kp);
@@ -237,17 +235,18 @@ template <class F, class IO> struct BackwardUnit {
     write_values(t0, n);
 
     F *const X = XE, *const E = XE + nq * ldc, *const dq = out, *const er = out + nq * ldk;
-    product<F>(nq + steps, Cp, p.V, {oY, ldv, 1}, DT, ldc, XE, ldc, false);
+    product<F>({nq + steps, Cp, p.V}, {oY, ldv, 1}, {DT, ldc}, {XE, ldc}, false);
     mask(n);
     if (p.log_gate)
       for (int64_t r = 0; r < nq + steps; ++r)
         scale_row(gamma[r < nq ? r : (r - nq) / p.N], oY + r * ldv, Vp, oY + r * ldv);
-    if (has_state) product<F>(nq + steps, Kp, p.V, {oY, ldv, 1}, before, ldk, out, ldk, false);
-    product<F>(nq, Kp, steps, {X, ldc, 1}, k, ldk, dq, ldk, has_state, Lower{p.N});
-    product<F>(steps, Kp, steps, {E, ldc, 1}, k, ldk, er, ldk, has_state, Lower{1});
-    product<F>(steps, Kp, nq, {X, 1, ldc}, q, ldk, src, ldk, true, Upper{p.N});
+    if (has_state)
+      product<F>({nq + steps, Kp, p.V}, {oY, ldv, 1}, {before, ldk}, {out, ldk}, false);
+    product<F>({nq, Kp, steps}, {X, ldc, 1}, {k, ldk}, {dq, ldk}, has_state, Lower{p.N});
+    product<F>({steps, Kp, steps}, {E, ldc, 1}, {k, ldk}, {er, ldk}, has_state, Lower{1});
+    product<F>({steps, Kp, nq}, {X, 1, ldc}, {q, ldk}, {src, ldk}, true, Upper{p.N});
     for (int64_t i = 0; i < steps; ++i) scale_row(-beta[i], k + i * ldk, Kp, bk + i * ldk);
-    product<F>(steps, Kp, steps, {E, 1, ldc}, bk, ldk, src, ldk, true, Upper{1});
+    product<F>({steps, Kp, steps}, {E, 1, ldc}, {bk, ldk}, {src, ldk}, true, Upper{1});
     if (p.log_gate) write_gates(t0, n, tail);
     write_keys(t0, n);
   }
@@ -330,4 +329,10 @@ template <class F, class IO> void backward_team(const DeltaProductBackward& p, T
 }
 
 }  // namespace
+
+void delta_product_backward(const DeltaProductBackward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_delta_product(p, parallel, backward_team<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/cpu/functions.h"
@@ -15,9 +14,10 @@ template <class F> struct DiagonalRows {
 // S <- a S + k v^T + b p^T over a column block of NV vectors; p = S^T next ; o = S^T q. Sums are
 // taken in the order of read_pass: a sequence cut in two gives the same bits.
 template <class F, int NV, bool kRank, bool kNext, bool kQ>
-[[gnu::noinline]] void diagonal_pass(F* S, int64_t row, int64_t K, const DiagonalRows<F>& r,
-                                     const Vec<F>* v_in, Vec<F>* p_io, Vec<F>* o_out) {
+[[gnu::noinline]] void diagonal_pass(StateBlock<F> S, const DiagonalRows<F>& r, const Vec<F>* v_in,
+                                     Vec<F>* p_io, Vec<F>* o_out) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
+  const int64_t K = S.K;
   Vec<F> v[NV], p[NV] = {}, read[U][NV] = {}, o[U][NV] = {};
   for (int n = 0; n < NV; ++n) {
     v[n] = v_in[n];
@@ -25,7 +25,7 @@ template <class F, int NV, bool kRank, bool kNext, bool kQ>
   }
   // All loads of a row come before its stores, which the compiler cannot tell apart.
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
-    F* const at = S + i * row;
+    F* const at = S.data + i * S.row;
     Vec<F> s[NV];
     const Vec<F> a = splat<F>(r.a[i]), k = splat<F>(r.k[i]);
     for (int n = 0; n < NV; ++n) s[n] = fma<F>(k, v[n], a * load(at + n * W));
@@ -58,17 +58,6 @@ template <class F, int NV, bool kRank, bool kNext, bool kQ>
   }
 }
 
-// a = exp(log_decay) or 2 exp(log_decay) - 1, and its slope where it is wanted. Rows of `a` and
-// `slopes` are whole vectors.
-template <class F>
-void read_decay(const F* log_decay, int64_t K, bool negative, F* a, F* slopes = nullptr) {
-  over<F>(K, [&](int64_t i, auto part) {
-    const Vec<F> e = exp_(load(log_decay + i, part));
-    store(a + i, negative ? transition<F, true>(e) : e);
-    if (slopes) store(slopes + i, negative ? slope<F, true>(e) : e);
-  });
-}
-
 template <class F, class IO> struct DiagonalForwardUnit {
   const DiagonalForward& p;
   const Unit& u;
@@ -91,14 +80,13 @@ template <class F, class IO> struct DiagonalForwardUnit {
 
   template <int NV>
   void pass(F* block, const DiagonalRows<F>& r, const Vec<F>* v, Vec<F>* read, Vec<F>* o) const {
-    using Pass =
-        void (*)(F*, int64_t, int64_t, const DiagonalRows<F>&, const Vec<F>*, Vec<F>*, Vec<F>*);
+    using Pass = void (*)(StateBlock<F>, const DiagonalRows<F>&, const Vec<F>*, Vec<F>*, Vec<F>*);
     static constexpr Pass passes[6] = {
         diagonal_pass<F, NV, false, false, false>, diagonal_pass<F, NV, false, false, true>,
         diagonal_pass<F, NV, true, false, false>,  diagonal_pass<F, NV, true, false, true>,
         diagonal_pass<F, NV, true, true, false>,   diagonal_pass<F, NV, true, true, true>};
     const int rank = p.kk.data ? (r.next ? 2 : 1) : 0;
-    passes[2 * rank + int(r.q != nullptr)](block, row, p.K, r, v, read, o);
+    passes[2 * rank + int(r.q != nullptr)]({block, row, p.K}, r, v, read, o);
   }
 
   // What token t needs, for the columns [c, c + n); inlined as in the delta product.
@@ -124,7 +112,7 @@ template <class F, class IO> struct DiagonalForwardUnit {
     };
     Vec<F> v[NV], read[NV] = {}, o[NV];
     const F* kk = kk_at(0);
-    if (kk) read_pass<F, NV, 1, 1>(S + c, row, p.K, &kk, &read);
+    if (kk) read_pass<F, NV, 1, 1>({S + c, row, p.K}, &kk, &read);
     for (int64_t t = 0; t < u.length; ++t) {
       if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
       read_decay(row_of<const F>(p.log_decay, u, t, 0), p.K, p.negative, a);
@@ -162,4 +150,11 @@ template <class F, class IO> void diagonal_forward_unit(const DiagonalForward& p
 }
 
 }  // namespace
+
+void diagonal_forward(const DiagonalForward& p, const Parallel& parallel) {
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads(p, 3, parallel, diagonal_forward_unit<F, IO>);
+  });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

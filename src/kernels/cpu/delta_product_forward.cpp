@@ -1,4 +1,3 @@
-#pragma once
 #include <cmath>
 
 #include "kernels/cpu/blocks.h"
@@ -17,10 +16,6 @@
 // odd) has its output from the state before them: o = a_0 S^T q + (q . k_0) d_0.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
-
-// Tokens that forward walks of one head before it turns to the next of a team: even, so that pairs
-// of micro-steps are the same ones whatever the stretch.
-constexpr int64_t kStretch = 64;
 
 // Whether to take pairs. They do the same multiply-adds with half the loads and stores of the
 // state, which limit a large one; a small one waits for the products of keys instead, and 16
@@ -78,11 +73,10 @@ template <class F, class IO> struct ForwardUnit {
     prefetch_to_write(row_of<IO>(p.o, of, s.t, 0) + c, n);
   }
 
+  // `reads` rows are read after it.
   template <int NV, int C>
-  void pass(F* block, bool gated, F a, const F* const* k, const Vec<F> (*d)[NV], int reads,
-            const F* const* read, Vec<F> (*x)[NV], const F* q, Vec<F>* o) const {
-    using Pass = void (*)(F*, int64_t, int64_t, F, const F* const*, const Vec<F>(*)[NV],
-                          const F* const*, Vec<F>(*)[NV], const F*, Vec<F>*);
+  void pass(StateBlock<F> block, const ForwardPass<F, NV>& x, bool gated, int reads) const {
+    using Pass = void (*)(StateBlock<F>, const ForwardPass<F, NV>&);
     constexpr int A = C, B = C == 2 ? 3 : 1;  // besides none, so many may be read
     static constexpr Pass passes[12] = {
         forward_pass<F, NV, C, 0, false, false>, forward_pass<F, NV, C, 0, true, false>,
@@ -92,7 +86,7 @@ template <class F, class IO> struct ForwardUnit {
         forward_pass<F, NV, C, B, false, false>, forward_pass<F, NV, C, B, true, false>,
         forward_pass<F, NV, C, B, false, true>,  forward_pass<F, NV, C, B, true, true>};
     const int which = reads == 0 ? 0 : reads == C ? 1 : 2;
-    passes[4 * which + int(gated) + 2 * int(q != nullptr)](block, row, p.K, a, k, d, read, x, q, o);
+    passes[4 * which + int(gated) + 2 * int(x.q != nullptr)](block, x);
   }
 
   template <int NV> void write_output(int64_t t, int64_t c, int64_t n, Vec<F> (&o)[NV]) const {
@@ -142,15 +136,16 @@ template <class F, class IO> struct ForwardUnit {
     const int64_t segment = delta_product_segment(p.N);
     const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
     const Reader<F, IO> query{query_buffer, p.K};
+    const StateBlock<F> state{S + c, row, p.K};
     constexpr int R = C == 1 ? 1 : 3;
     Vec<F> x[R][NV], d[C][NV], o[NV];
     Group<C> g[2];
     int now = 0;
     group<C>({from, 0}, g[now]);
     if (g[now].reads == R)
-      read_pass<F, NV, C, R>(S + c, row, p.K, g[now].read, x);
+      read_pass<F, NV, C, R>(state, g[now].read, x);
     else
-      read_pass<F, NV, C, C>(S + c, row, p.K, g[now].read, x);
+      read_pass<F, NV, C, C>(state, g[now].read, x);
     for (; g[now].steps > 0; now = 1 - now) {
       Group<C>&at = g[now], &next = g[1 - now];
       Step last = at.step[0];
@@ -183,10 +178,11 @@ template <class F, class IO> struct ForwardUnit {
       group<C>(after(last), next);
       const F* const q =
           ends_token(last) ? query(row_of<const IO>(p.q, u, last.t, 0), last.t) : nullptr;
+      const ForwardPass<F, NV> step{a, at.read, d, next.read, x, q, o};
       if (at.steps == C)
-        pass<NV, C>(S + c, gated, a, at.read, d, next.reads, next.read, x, q, o);
+        pass<NV, C>(state, step, gated, next.reads);
       else
-        pass<NV, 1>(S + c, gated, a, at.read, d, 0, next.read, x, q, o);
+        pass<NV, 1>(state, step, gated, 0);
       if (q) write_output<NV>(last.t, c, n, o);
       if (p.states && last.j + 1 == p.N && (last.t + 1) % segment == 0 && last.t + 1 < u.length)
         copy_matrix(S + c, row, p.K, n, kept_state(last.t + 1) + c, p.V);
@@ -236,4 +232,10 @@ template <class F, class IO> void forward_team(const DeltaProductForward& p, Tea
 }
 
 }  // namespace
+
+void delta_product_forward(const DeltaProductForward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_delta_product(p, parallel, forward_team<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/mlstm_chunk.h"
 
 // Backward of one head of one sequence, chunk by chunk from the end. With the names of
@@ -48,8 +47,8 @@ template <class F, class IO> struct MlstmBackwardUnit {
     for (int64_t t = 0; t < L; ++t)
       read_row(row_of<const IO>(p.dh, u, t0 + t, 0), p.V, d + t * x.ldv);
     transpose(x.v, x.ldv, x.Cp, x.Vp, VT, x.ldc);
-    product<F>(L, x.Cp, p.V, {d, x.ldv, 1}, VT, x.ldc, P, x.ldc, false);
-    product<F>(L, x.Kp, p.V, {d, x.ldv, 1}, CT, x.ldk, read, x.ldk, false);
+    product<F>({L, x.Cp, p.V}, {d, x.ldv, 1}, {VT, x.ldc}, {P, x.ldc}, false);
+    product<F>({L, x.Kp, p.V}, {d, x.ldv, 1}, {CT, x.ldk}, {read, x.ldk}, false);
     for (int64_t t = 0; t < L; ++t) {
       F* const row = P + t * x.ldc;
       const F* const A = x.A + t * x.ldc;
@@ -94,8 +93,8 @@ template <class F, class IO> struct MlstmBackwardUnit {
   }
 
   void products(int64_t L) const {
-    product<F>(L, x.Kp, L, {P, x.ldc, 1}, x.k, x.ldk, dq, x.ldk, true, Lower{1});
-    product<F>(L, x.Kp, p.V, {x.v, x.ldv, 1}, GT, x.ldk, dk, x.ldk, false);
+    product<F>({L, x.Kp, L}, {P, x.ldc, 1}, {x.k, x.ldk}, {dq, x.ldk}, true, Lower{1});
+    product<F>({L, x.Kp, p.V}, {x.v, x.ldv, 1}, {GT, x.ldk}, {dk, x.ldk}, false);
     for (int64_t t = 0; t < L; ++t) {
       F* const row = dk + t * x.ldk;
       for (int64_t c = 0; c < x.Kp; c += kLanes<F>)
@@ -103,10 +102,10 @@ template <class F, class IO> struct MlstmBackwardUnit {
       wrote[t] = dot(x.k + t * x.ldk, row, x.Kp);
       di[t] += wrote[t];
     }
-    product<F>(L, x.Kp, L, {P, 1, x.ldc}, x.q, x.ldk, dk, x.ldk, true, Upper{1});
+    product<F>({L, x.Kp, L}, {P, 1, x.ldc}, {x.q, x.ldk}, {dk, x.ldk}, true, Upper{1});
     x.scale_rows(x.r, x.k, L, x.Kp, x.ldk, scaled);
-    product<F>(L, x.Vp, p.K, {scaled, x.ldk, 1}, G, x.ldv, dv, x.ldv, false);
-    product<F>(L, x.Vp, L, {x.A, 1, x.ldc}, d, x.ldv, dv, x.ldv, true, Upper{1});
+    product<F>({L, x.Vp, p.K}, {scaled, x.ldk, 1}, {G, x.ldv}, {dv, x.ldv}, false);
+    product<F>({L, x.Vp, L}, {x.A, 1, x.ldc}, {d, x.ldv}, {dv, x.ldv}, true, Upper{1});
   }
 
   // di and df, given what log g gets; returns what is left for m before the chunk.
@@ -145,7 +144,7 @@ template <class F, class IO> struct MlstmBackwardUnit {
     }
     x.scale_rows(x.e, x.q, L, x.Kp, x.ldk, scaled);
     for (int64_t a = 0; a < p.K; ++a) scale_row(g, G + a * x.ldv, x.Vp, G + a * x.ldv);
-    product<F>(p.K, x.Vp, L, {scaled, 1, x.ldk}, d, x.ldv, G, x.ldv, true);
+    product<F>({p.K, x.Vp, L}, {scaled, 1, x.ldk}, {d, x.ldv}, {G, x.ldv}, true);
     for (int64_t c = 0; c < x.Kp; c += kLanes<F>) {
       Vec<F> total = g * load(gn + c);
       for (int64_t t = 0; t < L; ++t) total += ds[t] * load(scaled + t * x.ldk + c);
@@ -202,4 +201,10 @@ template <class F, class IO> void mlstm_backward_unit(const MlstmBackward& p, co
 }
 
 }  // namespace
+
+void mlstm_backward(const MlstmBackward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_heads(p, 4, parallel, mlstm_backward_unit<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

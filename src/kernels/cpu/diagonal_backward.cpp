@@ -1,5 +1,6 @@
-#pragma once
-#include "kernels/cpu/diagonal_forward.h"
+#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/functions.h"
+#include "kernels/diagonal.h"
 
 // Backward of one head of one sequence, chunk by chunk from the last, W columns of the state at a
 // time. With G the gradient of the state, p = S_before^T kk and b = -rate kk, per token:
@@ -252,4 +253,11 @@ template <class F, class IO> void diagonal_backward_unit(const DiagonalBackward&
 }
 
 }  // namespace
+
+void diagonal_backward(const DiagonalBackward& p, const Parallel& parallel) {
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads(p, 3, parallel, diagonal_backward_unit<F, IO>);
+  });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/selective_scan_step.h"
 
 namespace lrnn::kernels::LRNN_ISA {
@@ -79,4 +78,10 @@ template <class F, class IO> void scan_forward(const SelectiveScanForward& p, co
 }
 
 }  // namespace
+
+void selective_scan_forward(const SelectiveScanForward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_selective_scan(p, parallel, scan_forward<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/mlstm_chunk.h"
 
 namespace lrnn::kernels::LRNN_ISA {
@@ -19,8 +18,8 @@ template <class F, class IO> struct MlstmForwardUnit {
     x.load(t0, L, m_before);
     x.attend(L);
     x.scale_rows(x.e, x.q, L, x.Kp, x.ldk, scaled);
-    product<F>(L, x.Vp, p.K, {scaled, x.ldk, 1}, x.C, x.ldv, out, x.ldv, false);
-    product<F>(L, x.Vp, L, {x.A, x.ldc, 1}, x.v, x.ldv, out, x.ldv, true, Lower{1});
+    product<F>({L, x.Vp, p.K}, {scaled, x.ldk, 1}, {x.C, x.ldv}, {out, x.ldv}, false);
+    product<F>({L, x.Vp, L}, {x.A, x.ldc, 1}, {x.v, x.ldv}, {out, x.ldv}, true, Lower{1});
     for (int64_t t = 0; t < L; ++t) {
       F* const row = out + t * x.ldv;
       scale_row(1 / x.denominator(t), row, x.Vp, row);
@@ -29,7 +28,7 @@ template <class F, class IO> struct MlstmForwardUnit {
     const F g = x.e[L - 1];
     x.scale_rows(x.r, x.k, L, x.Kp, x.ldk, scaled);
     for (int64_t a = 0; a < p.K; ++a) scale_row(g, x.C + a * x.ldv, x.Vp, x.C + a * x.ldv);
-    product<F>(p.K, x.Vp, L, {scaled, 1, x.ldk}, x.v, x.ldv, x.C, x.ldv, true);
+    product<F>({p.K, x.Vp, L}, {scaled, 1, x.ldk}, {x.v, x.ldv}, {x.C, x.ldv}, true);
     for (int64_t c = 0; c < x.Kp; c += kLanes<F>) {
       Vec<F> total = g * load(x.n + c);
       for (int64_t t = 0; t < L; ++t) total += load(scaled + t * x.ldk + c);
@@ -69,4 +68,10 @@ template <class F, class IO> void mlstm_forward_unit(const MlstmForward& p, cons
 }
 
 }  // namespace
+
+void mlstm_forward(const MlstmForward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_heads(p, 4, parallel, mlstm_forward_unit<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA

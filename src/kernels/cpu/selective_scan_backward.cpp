@@ -1,4 +1,3 @@
-#pragma once
 #include "kernels/cpu/selective_scan_step.h"
 
 // Backward of one group of channels of one sequence, chunk by chunk from the last. With G the
@@ -211,4 +210,10 @@ template <class F, class IO> void scan_backward(const SelectiveScanBackward& p, 
 }
 
 }  // namespace
+
+void selective_scan_backward(const SelectiveScanBackward& p, const Parallel& parallel) {
+  by_type(p.type,
+          [&]<class F, class IO>(F, IO) { run_selective_scan(p, parallel, scan_backward<F, IO>); });
+}
+
 }  // namespace lrnn::kernels::LRNN_ISA
