@@ -5,9 +5,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "cli/automaton_options.h"
 #include "cli/command.h"
-#include "cli/margin_text.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "experiments/compiled.h"
 
@@ -42,7 +41,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
       {"states", c->subject.automaton.states},
       {"symbols", c->subject.automaton.symbols},
       {"recogniser", c->subject.recogniser},
-      {"plan", automata::name_of(c->plan.kind)},
+      {"plan", compile::name_of(c->plan.kind)},
       {"summary", c->plan.summary},
       {"layers", c->weights.config.layers},
       {"heads", net.heads()},
@@ -61,7 +60,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
   std::cout << fmt::format("{}: {} states, {} symbols; answers {}\nplan: {}{}\n", c->subject.title,
                            c->subject.automaton.states, c->subject.automaton.symbols,
                            c->subject.recogniser ? "accept or reject" : "with the state",
-                           automata::name_of(c->plan.kind),
+                           compile::name_of(c->plan.kind),
                            c->plan.summary.empty() ? "" : ", " + c->plan.summary)
             << (c->plan.has_levels() ? cat("  (", automata::kWhatALevelIs, ")\n") : "")
             << fmt::format(

@@ -1,8 +1,9 @@
+#include "cli/eval.h"
+
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/device.h"
-#include "cli/eval_runs.h"
-#include "cli/messages.h"
+#include "cli/options.h"
+#include "cli/output.h"
 
 namespace lrnn::cli {
 

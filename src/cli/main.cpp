@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/messages.h"
+#include "cli/output.h"
 #include "training/memory.h"
 
 namespace {

@@ -5,12 +5,11 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/configs_folder.h"
-#include "cli/device.h"
-#include "cli/interrupt.h"
-#include "cli/reproduce_progress.h"
+#include "cli/find.h"
+#include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/reproduce_report.h"
-#include "experiments/file_lock.h"
+#include "experiments/files.h"
 #include "experiments/runner.h"
 
 namespace lrnn::cli {
@@ -127,7 +126,7 @@ int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string
   const int64_t jobs = std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(runs, device),
                                 int64_t(runs.size()));
   watch_interrupts();
-  ReproduceProgress progress(suite, runs, jobs, a.quiet);
+  RunsProgress progress(suite, runs, jobs, a.quiet);
   if (!a.quiet)
     say(fmt::format("{}: {} cells, {} runs, {} at once, in {}{}", suite.name, suite.cells.size(),
                     runs.size(), jobs, experiments::suite_folder(suite, a.plan),

@@ -7,10 +7,10 @@
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/open_run.h"
+#include "cli/figures.h"
+#include "cli/find.h"
 #include "cli/output.h"
-#include "cli/spectrum_figure.h"
-#include "figures/spectrum.h"
+#include "figures/draw.h"
 #include "figures/svg.h"
 #include "figures/table.h"
 

@@ -1,21 +1,17 @@
+#include "cli/train.h"
+
 #include <fmt/format.h>
 
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/device.h"
-#include "cli/interrupt.h"
+#include "cli/find.h"
 #include "cli/keys.h"
-#include "cli/memory_check.h"
-#include "cli/messages.h"
-#include "cli/open_run.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/train_arguments.h"
-#include "cli/train_seeds.h"
-#include "experiments/result.h"
+#include "experiments/metrics.h"
 #include "experiments/run.h"
-#include "experiments/start.h"
 
 namespace lrnn::cli {
 namespace {

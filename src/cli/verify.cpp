@@ -5,14 +5,12 @@
 #include <limits>
 #include <optional>
 
-#include "cli/automaton_options.h"
 #include "cli/command.h"
-#include "cli/margin_text.h"
-#include "cli/open_run.h"
+#include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "compile/certificate.h"
 #include "experiments/compiled.h"
-#include "experiments/tokens.h"
 
 namespace lrnn::cli {
 namespace {
