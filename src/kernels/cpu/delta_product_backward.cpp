@@ -144,17 +144,18 @@ template <class F, class IO> struct BackwardUnit {
     constexpr int W = kLanes<F>;
     const bool has_q = p.q.data, gated = p.log_gate;
     F* const Y = oY + (has_q ? n : 0) * ldv + c;
-    const StateBlock<F> block{G + c, ldv, p.K};
     int64_t i = n * p.N - 1;
     Vec<F> w[NV], d[NV];
+    const ReverseBlock<F> block{{G + c, ldv, p.K}, d, w};
     const auto token = [&](int64_t t) { return q + t * ldk; };
     const auto upstream = [&](int64_t t) { return oY + t * ldv + c; };
     if (has_q)
-      reverse_pass<F, NV, false, false, true, true>(
-          block, {.q = token(n - 1), .d_o = upstream(n - 1), .next = k + i * ldk, .p = w});
+      reverse_pass<F, NV, false, false, true, true>(block, nullptr, 1, token(n - 1),
+                                                    upstream(n - 1), k + i * ldk);
     else
-      reverse_pass<F, NV, false, false, false, true>(block, {.next = k + i * ldk, .p = w});
-    using Pass = void (*)(StateBlock<F>, const ReversePass<F>&);
+      reverse_pass<F, NV, false, false, false, true>(block, nullptr, 1, nullptr, nullptr,
+                                                     k + i * ldk);
+    using Pass = void (*)(const ReverseBlock<F>&, const F*, F, const F*, const F*, const F*);
     const Pass across = gated ? (has_q ? reverse_pass<F, NV, true, true, true, true>
                                        : reverse_pass<F, NV, true, true, false, true>)
                               : (has_q ? reverse_pass<F, NV, true, false, true, true>
@@ -171,11 +172,11 @@ template <class F, class IO> struct BackwardUnit {
       const F decay = gated ? a[t] : F(1);
       if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, next, ahead < 0 ? -1 : ahead + t);
       if (i == 0)
-        end(block, {.k = k, .d = d, .gate = decay});
+        end(block, k, decay, nullptr, nullptr, nullptr);
       else if (i % p.N == 0)
-        across(block, {k + i * ldk, d, decay, token(t - 1), upstream(t - 1), k + (i - 1) * ldk, w});
+        across(block, k + i * ldk, decay, token(t - 1), upstream(t - 1), k + (i - 1) * ldk);
       else
-        within(block, {.k = k + i * ldk, .d = d, .next = k + (i - 1) * ldk, .p = w});
+        within(block, k + i * ldk, 1, nullptr, nullptr, k + (i - 1) * ldk);
     }
   }
 

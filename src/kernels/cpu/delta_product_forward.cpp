@@ -73,10 +73,10 @@ template <class F, class IO> struct ForwardUnit {
     prefetch_to_write(row_of<IO>(p.o, of, s.t, 0) + c, n);
   }
 
-  // `reads` rows are read after it.
-  template <int NV, int C>
-  void pass(StateBlock<F> block, const ForwardPass<F, NV>& x, bool gated, int reads) const {
-    using Pass = void (*)(StateBlock<F>, const ForwardPass<F, NV>&);
+  // The pass for C keys after which `reads` rows are read, and a query or not.
+  template <int NV, int C> static auto pass(bool gated, int reads, bool has_query) {
+    using Pass =
+        void (*)(const ForwardBlock<F, NV>&, F, const F* const*, const F* const*, const F*);
     constexpr int A = C, B = C == 2 ? 3 : 1;  // besides none, so many may be read
     static constexpr Pass passes[12] = {
         forward_pass<F, NV, C, 0, false, false>, forward_pass<F, NV, C, 0, true, false>,
@@ -86,7 +86,7 @@ template <class F, class IO> struct ForwardUnit {
         forward_pass<F, NV, C, B, false, false>, forward_pass<F, NV, C, B, true, false>,
         forward_pass<F, NV, C, B, false, true>,  forward_pass<F, NV, C, B, true, true>};
     const int which = reads == 0 ? 0 : reads == C ? 1 : 2;
-    passes[4 * which + int(gated) + 2 * int(x.q != nullptr)](block, x);
+    return passes[4 * which + int(gated) + 2 * int(has_query)];
   }
 
   template <int NV> void write_output(int64_t t, int64_t c, int64_t n, Vec<F> (&o)[NV]) const {
@@ -136,16 +136,16 @@ template <class F, class IO> struct ForwardUnit {
     const int64_t segment = delta_product_segment(p.N);
     const int64_t n = p.V - c < NV * kLanes<F> ? p.V - c : NV * kLanes<F>;
     const Reader<F, IO> query{query_buffer, p.K};
-    const StateBlock<F> state{S + c, row, p.K};
     constexpr int R = C == 1 ? 1 : 3;
     Vec<F> x[R][NV], d[C][NV], o[NV];
+    const ForwardBlock<F, NV> block{{S + c, row, p.K}, d, x, o};
     Group<C> g[2];
     int now = 0;
     group<C>({from, 0}, g[now]);
     if (g[now].reads == R)
-      read_pass<F, NV, C, R>(state, g[now].read, x);
+      read_pass<F, NV, C, R>(block.S, g[now].read, x);
     else
-      read_pass<F, NV, C, C>(state, g[now].read, x);
+      read_pass<F, NV, C, C>(block.S, g[now].read, x);
     for (; g[now].steps > 0; now = 1 - now) {
       Group<C>&at = g[now], &next = g[1 - now];
       Step last = at.step[0];
@@ -178,11 +178,8 @@ template <class F, class IO> struct ForwardUnit {
       group<C>(after(last), next);
       const F* const q =
           ends_token(last) ? query(row_of<const IO>(p.q, u, last.t, 0), last.t) : nullptr;
-      const ForwardPass<F, NV> step{a, at.read, d, next.read, x, q, o};
-      if (at.steps == C)
-        pass<NV, C>(state, step, gated, next.reads);
-      else
-        pass<NV, 1>(state, step, gated, 0);
+      const auto run = at.steps == C ? pass<NV, C>(gated, next.reads, q) : pass<NV, 1>(gated, 0, q);
+      run(block, a, at.read, next.read, q);
       if (q) write_output<NV>(last.t, c, n, o);
       if (p.states && last.j + 1 == p.N && (last.t + 1) % segment == 0 && last.t + 1 < u.length)
         copy_matrix(S + c, row, p.K, n, kept_state(last.t + 1) + c, p.V);

@@ -9,7 +9,9 @@
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
-// NV vectors of each of the K rows of a state, which are `row` elements apart.
+// NV vectors of each of the K rows of a state, which are `row` elements apart. What stays the same
+// from pass to pass is a struct, made once per block; what changes are arguments, few enough for
+// registers: writing them to memory took small heads half as long again.
 template <class F> struct StateBlock {
   F* data;
   int64_t row, K;
@@ -26,37 +28,33 @@ template <class F, int NV, int U>
   }
 }
 
-// What a pass writes into the state, and what it reads of it then.
-template <class F, int NV> struct ForwardPass {
-  F gate;
-  const F* const* keys;   // k, C of them
-  const Vec<F> (*d)[NV];  // one for each
-  const F* const* reads;  // R
-  Vec<F> (*p)[NV];        // one for each
-  const F* q;
+template <class F, int NV> struct ForwardBlock {
+  StateBlock<F> S;
+  const Vec<F> (*d)[NV];  // what is written, one for each key
+  Vec<F> (*p)[NV];        // what is read, one for each row
   Vec<F>* o;
 };
 
 // S <- gate S + sum_c k_c d_c^T over C keys ; p_r = S^T read_r for R rows ; o = S^T q.
 template <class F, int NV, int C, int R, bool kGate, bool kQ>
-[[gnu::noinline]] void forward_pass(StateBlock<F> S, const ForwardPass<F, NV>& x) {
+[[gnu::noinline]] void forward_pass(const ForwardBlock<F, NV>& x, F gate, const F* const* keys,
+                                    const F* const* reads, const F* q) {
   constexpr int W = kLanes<F>, U = kSums<NV * C>;
-  const int64_t K = S.K;
-  const F gate = x.gate;
+  const auto [S, row, K] = x.S;
   Vec<F> d[C][NV], p[R + 1][U][NV];  // the last of p are for o
   const F *k[C], *read[R + 1];
   for (int c = 0; c < C; ++c) {
-    k[c] = x.keys[c];
+    k[c] = keys[c];
     for (int n = 0; n < NV; ++n) d[c][n] = x.d[c][n];
   }
-  for (int r = 0; r < R; ++r) read[r] = x.reads[r];
-  read[R] = x.q;
+  for (int r = 0; r < R; ++r) read[r] = reads[r];
+  read[R] = q;
   for (int r = 0; r <= R; ++r)
     for (int u = 0; u < U; ++u)
       for (int n = 0; n < NV; ++n) p[r][u][n] = Vec<F>{};
   // All loads of a row come before its stores, which the compiler cannot tell apart.
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
-    F* const at = S.data + i * S.row;
+    F* const at = S + i * row;
     Vec<F> s[NV];
     for (int n = 0; n < NV; ++n) {
       s[n] = load(at + n * W);
@@ -83,7 +81,7 @@ template <class F, int NV, int C, int R, bool kGate, bool kQ>
 // p_r = S^T read_r, summed in the order of forward_pass: a sequence cut between two groups gives
 // the same bits.
 template <class F, int NV, int C, int R>
-void read_pass(StateBlock<F> S, const F* const* reads, Vec<F> (*p_out)[NV]) {
+void read_pass(const StateBlock<F>& S, const F* const* reads, Vec<F> (*p_out)[NV]) {
   constexpr int W = kLanes<F>, U = kSums<NV * C>;
   Vec<F> p[R][U][NV];
   for (int r = 0; r < R; ++r)
@@ -101,27 +99,25 @@ void read_pass(StateBlock<F> S, const F* const* reads, Vec<F> (*p_out)[NV]) {
   for (int r = 0; r < R; ++r) gather<F, NV, U>(p[r], p_out[r]);
 }
 
-template <class F> struct ReversePass {
-  const F* k = nullptr;
-  const Vec<F>* d = nullptr;
-  F gate = 1;
-  const F *q = nullptr, *d_o = nullptr, *next = nullptr;
-  Vec<F>* p = nullptr;
+template <class F> struct ReverseBlock {
+  StateBlock<F> G;
+  const Vec<F>* d;
+  Vec<F>* p;
 };
 
 // G <- gate (G - k d^T) + q do^T ; p = G^T next. kUpdate: the first term's product; kQ: the second.
 template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
-[[gnu::noinline]] void reverse_pass(StateBlock<F> G, const ReversePass<F>& x) {
+[[gnu::noinline]] void reverse_pass(const ReverseBlock<F>& x, const F* k, F gate, const F* q,
+                                    const F* d_o, const F* next) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
-  const int64_t K = G.K;
-  const F *const k = x.k, *const q = x.q, *const next = x.next, gate = x.gate;
+  const auto [G, row, K] = x.G;
   Vec<F> d[NV] = {}, e[NV] = {}, p[U][NV] = {};
   for (int n = 0; n < NV; ++n) {
     if constexpr (kUpdate) d[n] = -x.d[n];
-    if constexpr (kQ) e[n] = load(x.d_o + n * W);
+    if constexpr (kQ) e[n] = load(d_o + n * W);
   }
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
-    F* const at = G.data + i * G.row;
+    F* const at = G + i * row;
     Vec<F> s[NV];
     for (int n = 0; n < NV; ++n) s[n] = load(at + n * W);
     if constexpr (kUpdate) {

@@ -14,10 +14,10 @@ template <class F> struct DiagonalRows {
 // S <- a S + k v^T + b p^T over a column block of NV vectors; p = S^T next ; o = S^T q. Sums are
 // taken in the order of read_pass: a sequence cut in two gives the same bits.
 template <class F, int NV, bool kRank, bool kNext, bool kQ>
-[[gnu::noinline]] void diagonal_pass(StateBlock<F> S, const DiagonalRows<F>& r, const Vec<F>* v_in,
-                                     Vec<F>* p_io, Vec<F>* o_out) {
+[[gnu::noinline]] void diagonal_pass(const StateBlock<F>& state, const DiagonalRows<F>& r,
+                                     const Vec<F>* v_in, Vec<F>* p_io, Vec<F>* o_out) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
-  const int64_t K = S.K;
+  const auto [S, row, K] = state;
   Vec<F> v[NV], p[NV] = {}, read[U][NV] = {}, o[U][NV] = {};
   for (int n = 0; n < NV; ++n) {
     v[n] = v_in[n];
@@ -25,7 +25,7 @@ template <class F, int NV, bool kRank, bool kNext, bool kQ>
   }
   // All loads of a row come before its stores, which the compiler cannot tell apart.
   const auto one = [&](int64_t i, int u) __attribute__((always_inline)) {
-    F* const at = S.data + i * S.row;
+    F* const at = S + i * row;
     Vec<F> s[NV];
     const Vec<F> a = splat<F>(r.a[i]), k = splat<F>(r.k[i]);
     for (int n = 0; n < NV; ++n) s[n] = fma<F>(k, v[n], a * load(at + n * W));
@@ -79,14 +79,16 @@ template <class F, class IO> struct DiagonalForwardUnit {
   }
 
   template <int NV>
-  void pass(F* block, const DiagonalRows<F>& r, const Vec<F>* v, Vec<F>* read, Vec<F>* o) const {
-    using Pass = void (*)(StateBlock<F>, const DiagonalRows<F>&, const Vec<F>*, Vec<F>*, Vec<F>*);
+  void pass(const StateBlock<F>& block, const DiagonalRows<F>& r, const Vec<F>* v, Vec<F>* read,
+            Vec<F>* o) const {
+    using Pass =
+        void (*)(const StateBlock<F>&, const DiagonalRows<F>&, const Vec<F>*, Vec<F>*, Vec<F>*);
     static constexpr Pass passes[6] = {
         diagonal_pass<F, NV, false, false, false>, diagonal_pass<F, NV, false, false, true>,
         diagonal_pass<F, NV, true, false, false>,  diagonal_pass<F, NV, true, false, true>,
         diagonal_pass<F, NV, true, true, false>,   diagonal_pass<F, NV, true, true, true>};
     const int rank = p.kk.data ? (r.next ? 2 : 1) : 0;
-    passes[2 * rank + int(r.q != nullptr)]({block, row, p.K}, r, v, read, o);
+    passes[2 * rank + int(r.q != nullptr)](block, r, v, read, o);
   }
 
   // What token t needs, for the columns [c, c + n); inlined as in the delta product.
@@ -110,9 +112,10 @@ template <class F, class IO> struct DiagonalForwardUnit {
       if (!p.kk.data || t >= u.length) return nullptr;
       return direction(row_of<const IO>(p.kk, u, t, 0), t);
     };
+    const StateBlock<F> state{S + c, row, p.K};
     Vec<F> v[NV], read[NV] = {}, o[NV];
     const F* kk = kk_at(0);
-    if (kk) read_pass<F, NV, 1, 1>({S + c, row, p.K}, &kk, &read);
+    if (kk) read_pass<F, NV, 1, 1>(state, &kk, &read);
     for (int64_t t = 0; t < u.length; ++t) {
       if (t + kPrefetchTokens < u.length) prefetch(t + kPrefetchTokens, c, n);
       read_decay(row_of<const F>(p.log_decay, u, t, 0), p.K, p.negative, a);
@@ -123,7 +126,7 @@ template <class F, class IO> struct DiagonalForwardUnit {
       const F* const next = kk_at(t + 1);
       const F* const q = p.q.data ? query(row_of<const IO>(p.q, u, t, 0), 0) : nullptr;
       load_block<F, NV>(row_of<const IO>(p.v, u, t, 0) + c, n, v);
-      pass<NV>(S + c, {a, key(row_of<const IO>(p.k, u, t, 0), 0), b, next, q}, v, read, o);
+      pass<NV>(state, {a, key(row_of<const IO>(p.k, u, t, 0), 0), b, next, q}, v, read, o);
       if (q) {
         for (int i = 0; i < NV; ++i) o[i] *= F(p.scale);
         store_block<F, NV>(o, n, row_of<IO>(p.o, u, t, 0) + c);
