@@ -87,6 +87,16 @@ void check_options(const CLI::App& app, const std::vector<std::string>& words) {
   }
 }
 
+// `--json=x`
+std::string flag_with_value(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto name = word.substr(0, word.find('='));
+    const auto* option = app.get_option_no_throw(name);
+    if (option && option->get_items_expected_min() == 0 && name != word) return name;
+  }
+  return "a flag";
+}
+
 }  // namespace
 
 int run(const std::vector<std::string>& arguments) {
@@ -102,8 +112,12 @@ int run(const std::vector<std::string>& arguments) {
   if (std::any_of(words.begin(), words.end(), is_help))
     return std::cout << inner.help(&inner == &app ? "" : app.get_name()), kDone;
   check_options(inner, words);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  app.parse(std::move(words));
+  try {
+    app.parse(std::vector(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::ConversionError&) {
+    // Numbers are looked at before (cli/options.h), so it was a flag.
+    throw Error(cat(flag_with_value(inner, words), " takes no value"), "--help lists the options");
+  }
   return action();
 }
 

@@ -86,11 +86,9 @@ Action compile_automaton(CLI::App& app) {
   auto a = std::make_shared<CompileArguments>();
   app.add_option("-o,--out", a->out, "the folder to write")->required()->type_name("DIR");
   app.add_flag("--states", a->states, "answer with the state even if there are accepting ones");
-  app.add_option("--householders", a->householders, "at most so many reflections per token")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--layers", a->layers, "at most so many layers")
-      ->check(CLI::PositiveNumber)
+  add_number(app, "--householders", a->householders, "at most so many reflections per token",
+             Least::kAboveZero);
+  add_number(app, "--layers", a->layers, "at most so many layers", Least::kAboveZero)
       ->type_name("L");
   app.add_option("--range", a->range, "eigenvalues in [0, 1] or in [-1, 1] (default)")
       ->check(CLI::IsMember({"01", "-11"}));

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/figures.h"
 #include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "experiments/identity.h"
@@ -190,9 +191,8 @@ Action demo(CLI::App& app) {
   auto a = std::make_shared<DemoArguments>();
   app.add_option("--out", a->out, "where the runs and the page go (default: runs/demo)")
       ->type_name("DIR");
-  app.add_option("--seed", a->seed, "of weights and data (default: that of the configs)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--seed", a->seed, "of weights and data (default: that of the configs)",
+             Least::kZero);
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
@@ -9,6 +10,20 @@
 #include "ops/torch.h"
 
 namespace lrnn::cli {
+
+CLI::Validator number(Least least, std::function<bool(const std::string&)> taken) {
+  // The help names them so.
+  const char* name = least == Least::kAny ? "" : least == Least::kZero ? "NONNEGATIVE" : "POSITIVE";
+  const auto problem = [least, taken](const std::string& text) -> std::string {
+    if (least == Least::kAny && taken(text)) return {};
+    double value = 0;
+    if (!CLI::detail::lexical_cast(text, value)) return text + " is not a number";
+    if ((least == Least::kZero && value < 0) || (least == Least::kAboveZero && value <= 0))
+      return text + " is too small";
+    return taken(text) && std::isfinite(value) ? "" : text + " is not a number that it takes";
+  };
+  return CLI::Validator(problem, name);
+}
 
 std::shared_ptr<automata::Source> add_automaton_options(CLI::App& app) {
   auto s = std::make_shared<automata::Source>();

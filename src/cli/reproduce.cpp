@@ -166,13 +166,12 @@ Action reproduce(CLI::App& app) {
                "tables and page again from the runs that are done; run nothing");
   app.add_option("--only", a->only, "tasks, models and ranges, such as parity,mamba,[-1,1]")
       ->type_name("WORDS");
-  app.add_option("--seeds", a->plan.seeds, "runs per cell (default: 3)")->type_name("N");
-  app.add_option("--scale", a->plan.scale, "shorten to this part of the steps (marked)")
+  add_number(app, "--seeds", a->plan.seeds, "runs per cell (default: 3)");
+  add_number(app, "--scale", a->plan.scale, "shorten to this part of the steps (marked)")
       ->type_name("X");
-  app.add_option("--jobs", a->jobs, "runs at once (default auto: what cores and memory allow)")
-      ->transform([](const std::string& text) { return text == "auto" ? std::string("0") : text; })
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--jobs", a->jobs, "runs at once (default auto: what cores and memory allow)",
+             Least::kZero)
+      ->transform([](const std::string& text) { return text == "auto" ? std::string("0") : text; });
   app.add_flag("--lr-grid", a->plan.lr_grid, "try 1e-2 1e-3 5e-4 1e-4, choose by the median");
   app.add_option("--out", a->plan.out, "where runs and reports go (default: runs/reproduce)")
       ->type_name("DIR");

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/keys.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "tasks/group_file.h"
 #include "tasks/task.h"
@@ -72,11 +73,9 @@ Action add_tasks_export(CLI::App& command) {
   auto a = std::make_shared<TasksExportArguments>();
   auto* app = command.add_subcommand("export", "write words of a group to a CSV file");
   app->add_option("GROUP", a->group, "S5, S5_only_swaps, Z60_2_tokens_s_token, …")->required();
-  app->add_option("--length", a->length, "tokens in a sequence (default: 128)")->type_name("N");
-  app->add_option("--count", a->count, "distinct sequences (default: 100000)")->type_name("N");
-  app->add_option("--seed", a->seed, "of the sequences (default: 0)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(*app, "--length", a->length, "tokens in a sequence (default: 128)");
+  add_number(*app, "--count", a->count, "distinct sequences (default: 100000)");
+  add_number(*app, "--seed", a->seed, "of the sequences (default: 0)", Least::kZero);
   app->add_option("--out", a->out, "folder of GROUP=N.csv (default: here)")->type_name("DIR");
   app->add_flag("--json", a->json, "one JSON object");
   app->footer(
@@ -135,13 +134,11 @@ Action tasks(CLI::App& app) {
   app.footer("Example:\n  lrnn tasks show parity --seed 1 --split eval --count 3");
   show->add_option("NAME", a->name, "a task of `lrnn tasks`")->required();
   show->add_option("KEYS", a->overrides, "key=value pairs of the task, such as eval.length=8");
-  show->add_option("--seed", a->seed, "of the samples (default: 0)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(*show, "--seed", a->seed, "of the samples (default: 0)", Least::kZero);
   show->add_option("--split", a->split, "train or eval (default: train)")
       ->check(CLI::IsMember({"train", "eval"}))
       ->type_name("NAME");
-  show->add_option("--count", a->count, "how many (default: 5)")->type_name("N");
+  add_number(*show, "--count", a->count, "how many (default: 5)");
   show->add_flag("--json", a->json,
                  "one JSON object per line: input, target (-1: no loss), length");
   show->footer("Example:\n  lrnn tasks show parity train.length=[3,10] --seed 1 --count 3");
