@@ -28,7 +28,7 @@ void gemm(benchmark::State& state) {
 }
 
 // One step per pass over the state against two, forward on one thread in turns, medians of seconds
-// of this thread: what kernels/cpu/delta_product_forward.h chooses by. With `keep`, as training
+// of this thread: what kernels/cpu/delta_product_forward.cpp chooses by. With `keep`, as training
 // runs it, the errors and states for backward are written too. chunk_gemm is the rate of a product
 // of 32 keys with the state, in the same turns: the most that chunks of 32 could work at.
 struct StepsPerPass {

@@ -4,9 +4,13 @@
   scripts/house.py          of this checkout
   scripts/house.py ROOT     of another one
 
-"Before" is commit 83f1874, by the same rules. Functions are found by their brackets and not by a compiler, and
-lambdas are not counted. Another counter found 104 functions with more than six parameters there and 203 pairs
-of equal places, for which the target was 90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
+"Before" is commit 83f1874, by the same rules; the targets are about what was there then. "Begun" is commit
+9e232d8, where the redesign began: until then runs that go on by their folder, the estimate of memory, curves,
+seeds and others had come, 86 files and 6,125 lines. So of "now" the first two rows are best compared with "begun".
+Functions are found by their brackets and not by a compiler, and lambdas are not counted. Another counter found
+104 functions with more than six parameters in "before" and 203 pairs of equal places, for which the target was
+90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
+Scripts and styles of the HTML pages count as lines and files: they stood in headers before.
 """
 import collections
 import re
@@ -16,7 +20,8 @@ from pathlib import Path
 
 ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
 SRC = ROOT / "src"
-ENDINGS = {".h", ".cpp", ".cu", ".cuh", ".inc"}
+CODE = {".h", ".cpp", ".cu", ".cuh", ".inc"}
+ENDINGS = CODE | {".js", ".css"}
 
 
 def sources(*folders):
@@ -121,7 +126,7 @@ def plain_lines(file):
 
 def twins():
     """Pairs of places that have RUN or more equal lines in a row, each run once."""
-    code = {file: plain_lines(file) for file in sources()}
+    code = {file: plain_lines(file) for file in sources() if file.suffix in CODE}
     places = collections.defaultdict(list)
     for file, lines in code.items():
         for i in range(len(lines) - RUN + 1):
@@ -164,7 +169,7 @@ def page(name):
 
 def measure():
     files = list(sources())
-    all_functions = [f for file in files for f in functions(file)]
+    all_functions = [f for file in files if file.suffix in CODE for f in functions(file)]
     wide = [f for f in all_functions if f.parameters > 6]
     kernels = [f for f in all_functions if "kernels/cuda" in str(f.file) and f.lines >= 150]
     cpu, cuda = walk("train on the CPU"), walk("train on CUDA")
@@ -187,27 +192,27 @@ def measure():
     ], wide, kernels, sorted(set(op_folders) - set(defined))
 
 
-ROWS = [  # what, before, target
-    ("src lines / files", "51,251 / 557", "≤ 47,000 / ≤ 450"),
-    ("files ≤ 30 lines", "135", "≤ 60"),
-    ("ops + ops/cuda, lines", "6,973", "≤ 5,200"),
-    ("kernels/cuda lines; functions ≥ 150 lines", "15,257; 9", "≤ 14,000; 0"),
-    ("kernels/cpu files", "61", "≤ 32"),
-    ("functions > 6 parameters; most", "90; 18", "≤ 25; 8"),
-    (f"pairs of places with ≥ {RUN} equal lines", "55", "≤ 24"),
-    ("CPU walk: files / changes of folder", "77 / 70", "≤ 58 / ≤ 45"),
-    ("CUDA walk: files / changes of folder", "86 / 105", "≤ 65 / ≤ 65"),
-    ("from an op to its SIMD loop", "13 files", "7 files"),
-    ("ops with a definition", "10", "all"),
-    ("README; kernels page, lines", "257; 430", "≤ 120; ≤ 150"),
+ROWS = [  # what, before, begun, target
+    ("src lines / files", "51,251 / 557", "57,376 / 643", "≤ 47,000 / ≤ 450"),
+    ("files ≤ 30 lines", "135", "168", "≤ 60"),
+    ("ops + ops/cuda, lines", "6,973", "7,173", "≤ 5,200"),
+    ("kernels/cuda lines; functions ≥ 150 lines", "15,257; 9", "15,258; 9", "≤ 14,000; 0"),
+    ("kernels/cpu files", "61", "61", "≤ 32"),
+    ("functions > 6 parameters; most", "90; 18", "91; 18", "≤ 25; 8"),
+    (f"pairs of places with ≥ {RUN} equal lines", "55", "57", "≤ 24"),
+    ("CPU walk: files / changes of folder", "77 / 70", "–", "≤ 58 / ≤ 45"),
+    ("CUDA walk: files / changes of folder", "86 / 105", "–", "≤ 65 / ≤ 65"),
+    ("from an op to its SIMD loop", "13 files", "–", "7 files"),
+    ("ops with a definition", "10", "–", "all"),
+    ("README; kernels page, lines", "257; 430", "130; –", "≤ 120; ≤ 150"),
 ]
 
 
 def main():
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `house.py | head` is no error
     now, wide, kernels, undefined = measure()
-    table = [("check", "before", "target", "now")] + [(*row, n) for row, n in zip(ROWS, now)]
-    widths = [max(len(row[i]) for row in table) for i in range(4)]
+    table = [("check", "before", "begun", "target", "now")] + [(*row, n) for row, n in zip(ROWS, now)]
+    widths = [max(len(row[i]) for row in table) for i in range(5)]
     for i, row in enumerate(table):
         print("  ".join([row[0].ljust(widths[0])] + [x.rjust(w) for x, w in zip(row[1:], widths[1:])]))
         if i == 0:

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +45,15 @@ Automaton reachable(const Automaton& a);
 // The smallest automaton with the same accepted words, numbered like `reachable`; so two automata
 // accept the same words exactly when these are equal. State names are lost.
 Automaton minimal(const Automaton& a);
+
+// States, symbols and elements are int64_t; vectors want size_t.
+inline size_t at(int64_t i) { return static_cast<size_t>(i); }
+
+// Every map of the states that some word makes, the identity of the empty word included; nothing
+// when there are more than `most`.
+std::optional<std::vector<std::vector<int>>> transition_monoid(const Automaton& a, int64_t most);
+
+// The least p > 0 with f^(k+p) = f^k for large k.
+int64_t period(const std::vector<int>& f);
 
 }  // namespace lrnn::automata

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "base/nearest.h"
-#include "base/text_file.h"
+#include "base/text.h"
 #include "base/yaml_text.h"
 
 namespace lrnn {

@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "automata/read/text_format.h"
-#include "compile/verdict.h"
-#include "cli/automaton_options.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/output.h"
+#include "compile/verdict.h"
 #include "figures/table.h"
 
 namespace lrnn::cli {
@@ -21,8 +21,8 @@ struct Checked {
   Subject subject;
   std::shared_ptr<const Cascade> cascade;
   Class type;
-  std::vector<Plan> plans;
-  std::vector<Verdict> verdicts;
+  std::vector<compile::Plan> plans;
+  std::vector<compile::Verdict> verdicts;
 };
 
 Checked check_source(const Source& source) {
@@ -31,8 +31,9 @@ Checked check_source(const Source& source) {
   const auto& a = out.subject.automaton;
   out.cascade = std::make_shared<Cascade>(a);
   out.type = classify(a, *out.cascade);
-  out.plans = automata::plans(a, out.type, out.cascade);
-  out.verdicts = verdicts(out.type, evidence(a, out.type, *out.cascade), out.plans);
+  out.plans = compile::plans(a, out.type, out.cascade);
+  out.verdicts =
+      compile::verdicts(out.type, compile::evidence(a, out.type, *out.cascade), out.plans);
   return out;
 }
 
@@ -61,23 +62,23 @@ Json class_json(const Class& c) {
           {"levels", levels}};
 }
 
-Json plan_json(const Plan& p) {
-  return {{"kind", automata::name_of(p.kind)},
+Json plan_json(const compile::Plan& p) {
+  return {{"kind", compile::name_of(p.kind)},
           {"layers", p.layers},
           {"householders", p.householders},
           {"range", range_of(p.negative)},
-          {"exactness", p.exactness == Exactness::kExact ? "exact" : "drift"},
+          {"exactness", p.exactness == compile::Exactness::kExact ? "exact" : "drift"},
           {"t_safe", p.t_safe},
           {"summary", p.summary}};
 }
 
-Json verdict_json(const Verdict& v) {
-  return {{"family", automata::name_of(v.family)},
+Json verdict_json(const compile::Verdict& v) {
+  return {{"family", compile::name_of(v.family)},
           {"range", range_of(v.negative)},
           {"householders", or_null(v.householders)},
           {"layers", v.layers ? Json(*v.layers) : Json("any")},
-          {"verdict", automata::name_of(v.answer)},
-          {"how", automata::name_of(v.how)},
+          {"verdict", compile::name_of(v.answer)},
+          {"how", compile::name_of(v.how)},
           {"theorem", v.theorem},
           {"reason", v.reason}};
 }
@@ -114,8 +115,8 @@ std::string class_text(const Class& c) {
   return out;
 }
 
-const Verdict& find(const Checked& c, Verdict::Family family, bool negative,
-                    std::optional<int64_t> k, std::optional<int64_t> l) {
+const compile::Verdict& find(const Checked& c, compile::Verdict::Family family, bool negative,
+                             std::optional<int64_t> k, std::optional<int64_t> l) {
   for (const auto& v : c.verdicts)
     if (v.family == family && v.negative == negative && v.householders == k && v.layers == l)
       return v;
@@ -123,10 +124,10 @@ const Verdict& find(const Checked& c, Verdict::Family family, bool negative,
 }
 
 // "Mamba, GLA: diagonal [0,1] cannot: 'a' has period 2 (Theorem 1 ...)"
-std::string sentence(const std::string& who, const Verdict& v) {
-  const char* answer = v.answer == Verdict::kYes  ? "can"
-                       : v.answer == Verdict::kNo ? "cannot"
-                                                  : "may or may not";
+std::string sentence(const std::string& who, const compile::Verdict& v) {
+  const char* answer = v.answer == compile::Verdict::kYes  ? "can"
+                       : v.answer == compile::Verdict::kNo ? "cannot"
+                                                           : "may or may not";
   return fmt::format("  {} {}: {} ({})\n", who, answer, v.reason, v.theorem);
 }
 
@@ -134,7 +135,7 @@ std::string sentence(const std::string& who, const Verdict& v) {
 std::string grid(const Checked& c) {
   std::vector<std::optional<int64_t>> layers, steps;
   for (const auto& v : c.verdicts) {
-    if (v.family != Verdict::kDeltaProduct || !v.negative) continue;
+    if (v.family != compile::Verdict::kDeltaProduct || !v.negative) continue;
     if (std::find(layers.begin(), layers.end(), v.layers) == layers.end())
       layers.push_back(v.layers);
     if (std::find(steps.begin(), steps.end(), v.householders) == steps.end())
@@ -147,11 +148,11 @@ std::string grid(const Checked& c) {
   for (const auto& k : steps) {
     std::vector<std::string> row = {k ? std::to_string(*k) : "any number"};
     for (const auto& l : layers) {
-      const auto& v = find(c, Verdict::kDeltaProduct, true, k, l);
-      row.push_back(v.answer == Verdict::kNo        ? "no"
-                    : v.answer == Verdict::kUnknown ? "?"
-                    : v.how == Verdict::kCompiled   ? "yes"
-                                                    : "exists");
+      const auto& v = find(c, compile::Verdict::kDeltaProduct, true, k, l);
+      row.push_back(v.answer == compile::Verdict::kNo        ? "no"
+                    : v.answer == compile::Verdict::kUnknown ? "?"
+                    : v.how == compile::Verdict::kCompiled   ? "yes"
+                                                             : "exists");
     }
     table.row(row);
   }
@@ -166,24 +167,28 @@ void print_text(const Checked& c) {
   if (!t.levels.empty())
     std::cout << "cascade: " << levels_text(t.levels) << "\n  (" << kWhatALevelIs << ")\n";
   const auto any = std::nullopt;
-  std::cout
-      << "\n"
-      << sentence("Mamba, GLA (diagonal, [0,1])", find(c, Verdict::kDiagonal, false, any, any))
-      << sentence("real diagonal layers, [-1,1],", find(c, Verdict::kDiagonal, true, any, any))
-      << sentence("complex diagonal layers", find(c, Verdict::kDiagonalComplex, true, any, any))
-      << sentence("DeltaNet and DeltaProduct, [0,1],",
-                  find(c, Verdict::kDeltaProduct, false, any, any))
-      << sentence("DeltaNet (1 layer, [-1,1])", find(c, Verdict::kDeltaProduct, true, 1, 1));
+  std::cout << "\n"
+            << sentence("Mamba, GLA (diagonal, [0,1])",
+                        find(c, compile::Verdict::kDiagonal, false, any, any))
+            << sentence("real diagonal layers, [-1,1],",
+                        find(c, compile::Verdict::kDiagonal, true, any, any))
+            << sentence("complex diagonal layers",
+                        find(c, compile::Verdict::kDiagonalComplex, true, any, any))
+            << sentence("DeltaNet and DeltaProduct, [0,1],",
+                        find(c, compile::Verdict::kDeltaProduct, false, any, any))
+            << sentence("DeltaNet (1 layer, [-1,1])",
+                        find(c, compile::Verdict::kDeltaProduct, true, 1, 1));
   std::cout << "\nDeltaProduct with eigenvalues in [-1,1]:\n" << grid(c);
   std::cout << "\nplans:\n";
   for (const auto& p : c.plans)
-    std::cout << fmt::format(
-        "  {:<10} {} layer{}, {} Householder{}, range {}, {}: {}\n", automata::name_of(p.kind),
-        p.layers, p.layers == 1 ? "" : "s", p.householders, p.householders == 1 ? "" : "s",
-        p.negative ? "[-1,1]" : "[0,1]",
-        p.exactness == Exactness::kExact ? "exact"
-                                         : fmt::format("drifts, safe for {:.1e} tokens", p.t_safe),
-        p.summary);
+    std::cout << fmt::format("  {:<10} {} layer{}, {} Householder{}, range {}, {}: {}\n",
+                             compile::name_of(p.kind), p.layers, p.layers == 1 ? "" : "s",
+                             p.householders, p.householders == 1 ? "" : "s",
+                             p.negative ? "[-1,1]" : "[0,1]",
+                             p.exactness == compile::Exactness::kExact
+                                 ? "exact"
+                                 : fmt::format("drifts, safe for {:.1e} tokens", p.t_safe),
+                             p.summary);
   if (c.plans.empty()) std::cout << "  none: a group of this automaton is too large to list\n";
   std::cout
       << "\nyes: a plan compiles, exact at every length; exists: a theorem grants it; ?: no "

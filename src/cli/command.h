@@ -39,4 +39,9 @@ Action check_automaton(CLI::App& app);
 // The whole program but for main's catch: `arguments` without the program's own name.
 int run(const std::vector<std::string>& arguments);
 
+// From here on the first Ctrl-C (or SIGTERM) only raises a flag, so that the work can stop where
+// nothing is lost; the second one ends the program as usual.
+void watch_interrupts();
+bool interrupted();
+
 }  // namespace lrnn::cli

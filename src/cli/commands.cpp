@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "cli/command.h"
 
 namespace lrnn::cli {
@@ -56,10 +57,8 @@ const Command& find(const std::string& name) {
     if (c.name == name) return c;
     names.emplace_back(c.name);
   }
-  const auto meant = nearest(name, names);
-  throw Error(cat("there is no command '", name, "'"), meant.empty()
-                                                           ? "`lrnn --help` lists the commands"
-                                                           : cat("did you mean '", meant, "'?"));
+  throw Error(cat("there is no command '", name, "'"),
+              did_you_mean(name, names, "`lrnn --help` lists the commands"));
 }
 
 bool is_help(const std::string& word) { return word == "--help" || word == "-h"; }
@@ -83,10 +82,19 @@ void check_options(const CLI::App& app, const std::vector<std::string>& words) {
     std::vector<std::string> known;
     for (const auto* option : app.get_options())
       for (const auto& text : option->get_lnames()) known.push_back("--" + text);
-    const auto meant = nearest(name, known);
     throw Error(cat("there is no option '", name, "' here"),
-                meant.empty() ? "--help lists the options" : cat("did you mean '", meant, "'?"));
+                did_you_mean(name, known, "--help lists the options"));
   }
+}
+
+// `--json=x`
+std::string flag_with_value(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto name = word.substr(0, word.find('='));
+    const auto* option = app.get_option_no_throw(name);
+    if (option && option->get_items_expected_min() == 0 && name != word) return name;
+  }
+  return "a flag";
 }
 
 }  // namespace
@@ -104,9 +112,31 @@ int run(const std::vector<std::string>& arguments) {
   if (std::any_of(words.begin(), words.end(), is_help))
     return std::cout << inner.help(&inner == &app ? "" : app.get_name()), kDone;
   check_options(inner, words);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  app.parse(std::move(words));
+  try {
+    app.parse(std::vector(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::ConversionError&) {
+    // Numbers are looked at before (cli/options.h), so it was a flag.
+    throw Error(cat(flag_with_value(inner, words), " takes no value"), "--help lists the options");
+  }
   return action();
 }
+
+namespace {
+
+volatile std::sig_atomic_t raised = 0;
+
+extern "C" void raise_flag(int) { raised = 1; }
+
+}  // namespace
+
+void watch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = raise_flag;
+  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+bool interrupted() { return raised != 0; }
 
 }  // namespace lrnn::cli

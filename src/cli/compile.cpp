@@ -5,9 +5,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "cli/automaton_options.h"
 #include "cli/command.h"
-#include "cli/margin_text.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "experiments/compiled.h"
 
@@ -42,7 +41,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
       {"states", c->subject.automaton.states},
       {"symbols", c->subject.automaton.symbols},
       {"recogniser", c->subject.recogniser},
-      {"plan", automata::name_of(c->plan.kind)},
+      {"plan", compile::name_of(c->plan.kind)},
       {"summary", c->plan.summary},
       {"layers", c->weights.config.layers},
       {"heads", net.heads()},
@@ -61,7 +60,7 @@ int compile_to_folder(const CompileArguments& a, const automata::Source& source)
   std::cout << fmt::format("{}: {} states, {} symbols; answers {}\nplan: {}{}\n", c->subject.title,
                            c->subject.automaton.states, c->subject.automaton.symbols,
                            c->subject.recogniser ? "accept or reject" : "with the state",
-                           automata::name_of(c->plan.kind),
+                           compile::name_of(c->plan.kind),
                            c->plan.summary.empty() ? "" : ", " + c->plan.summary)
             << (c->plan.has_levels() ? cat("  (", automata::kWhatALevelIs, ")\n") : "")
             << fmt::format(
@@ -87,11 +86,9 @@ Action compile_automaton(CLI::App& app) {
   auto a = std::make_shared<CompileArguments>();
   app.add_option("-o,--out", a->out, "the folder to write")->required()->type_name("DIR");
   app.add_flag("--states", a->states, "answer with the state even if there are accepting ones");
-  app.add_option("--householders", a->householders, "at most so many reflections per token")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--layers", a->layers, "at most so many layers")
-      ->check(CLI::PositiveNumber)
+  add_number(app, "--householders", a->householders, "at most so many reflections per token",
+             Least::kAboveZero);
+  add_number(app, "--layers", a->layers, "at most so many layers", Least::kAboveZero)
       ->type_name("L");
   app.add_option("--range", a->range, "eigenvalues in [0, 1] or in [-1, 1] (default)")
       ->check(CLI::IsMember({"01", "-11"}));

@@ -1,5 +1,3 @@
-#include "experiments/curves.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +6,9 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/curves_figure.h"
+#include "cli/figures.h"
 #include "cli/output.h"
-#include "experiments/json_lines.h"
+#include "experiments/metrics.h"
 #include "figures/table.h"
 
 namespace lrnn::cli {

@@ -1,5 +1,3 @@
-#include "cli/curves_figure.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "experiments/json_lines.h"
-#include "figures/line_chart.h"
-#include "figures/stack.h"
+#include "cli/figures.h"
+#include "experiments/metrics.h"
+#include "figures/draw.h"
 
 namespace lrnn::cli {
 namespace {

@@ -1,8 +1,9 @@
+#include "cli/eval.h"
+
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/device.h"
-#include "cli/eval_runs.h"
-#include "cli/messages.h"
+#include "cli/options.h"
+#include "cli/output.h"
 
 namespace lrnn::cli {
 
@@ -16,12 +17,9 @@ Action eval(CLI::App& app) {
                      "LOW:HIGH, one length, or 10,100,1000 (default: the task's, and training's)")
           ->type_name("A:B");
   app.add_option("-o,--out", a->out, "the figure (default: in RUN/figures)")->type_name("FILE");
-  app.add_option("--samples", a->samples, "sequences (default: the task's own number)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--seed", a->seed, "of the sequences (default: the run's)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--samples", a->samples, "sequences (default: the task's own number)",
+             Least::kAboveZero);
+  add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);
   app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->type_name("NAME");

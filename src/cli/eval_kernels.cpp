@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/eval_table.h"
-#include "experiments/result.h"
+#include "cli/eval.h"
+#include "experiments/metrics.h"
 #include "mixers/delta_product.h"
 
 // How much of what a model gets wrong is the model, and how much the kernel that runs it?

@@ -1,7 +1,6 @@
-#include "cli/eval_lengths.h"
-
 #include <algorithm>
 
+#include "cli/eval.h"
 #include "cli/output.h"
 
 namespace lrnn::cli {

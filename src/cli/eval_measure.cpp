@@ -1,10 +1,9 @@
-#include "cli/eval_measure.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/length_chart.h"
+#include "cli/eval.h"
+#include "cli/figures.h"
 
 namespace lrnn::cli {
 

@@ -1,5 +1,3 @@
-#include "cli/eval_runs.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +6,11 @@
 #include <set>
 
 #include "cli/command.h"
-#include "cli/eval_table.h"
-#include "cli/open_run.h"
+#include "cli/eval.h"
+#include "cli/find.h"
 #include "cli/output.h"
 #include "experiments/identity.h"
-#include "experiments/result.h"
+#include "experiments/metrics.h"
 
 namespace lrnn::cli {
 namespace {

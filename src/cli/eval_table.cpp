@@ -1,7 +1,7 @@
-#include "cli/eval_table.h"
-
 #include <algorithm>
 #include <map>
+
+#include "cli/eval.h"
 
 namespace lrnn::cli {
 namespace {

@@ -1,9 +1,10 @@
+#include "cli/explain.h"
+
 #include <iostream>
 
-#include "cli/automaton_options.h"
 #include "cli/command.h"
-#include "cli/explain_page.h"
-#include "cli/open_run.h"
+#include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "experiments/compiled.h"
 

@@ -1,9 +1,8 @@
-#include "cli/explain_follow.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
+#include "cli/explain.h"
 #include "compile/parts.h"
 #include "compile/scales.h"
 #include "ops/torch.h"

@@ -1,16 +1,14 @@
-#include "cli/explain_page.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <complex>
 #include <map>
 
-#include "cli/explain_script.h"
-#include "cli/explain_steps.h"
-#include "cli/explain_style.h"
+#include "cli/explain.h"
 #include "compile/parts.h"
-#include "figures/graph.h"
+#include "embedded/explain.css.h"
+#include "embedded/explain.js.h"
+#include "figures/draw.h"
 #include "figures/page.h"
 #include "figures/svg.h"
 #include "figures/table.h"
@@ -242,10 +240,10 @@ std::string explain_page(const Compiled& c, model::Model& model) {
   torch::InferenceMode no_gradients;
   const auto& a = c.subject.automaton;
   figures::Page page(c.subject.title);
-  page.html(kExplainStyle);
+  page.html(cat("<style>\n", explain_css, "</style>\n"));
   page.paragraph(
       fmt::format("{}, {}. Plan: {}{}: {}, {} per token, {}.", count(a.states, "state"),
-                  count(a.symbols, "symbol"), automata::name_of(c.plan.kind),
+                  count(a.symbols, "symbol"), compile::name_of(c.plan.kind),
                   c.plan.summary.empty() ? "" : " (" + c.plan.summary + ")",
                   count(c.plan.layers, "layer"), count(c.plan.householders, "Householder factor"),
                   std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
@@ -262,7 +260,7 @@ std::string explain_page(const Compiled& c, model::Model& model) {
     page.note(fmt::format("{} states are too many to draw.", a.states));
   }
   word(page, c, model);
-  if (!c.plan.components.empty() && c.plan.kind != automata::PlanKind::kConstant) {
+  if (!c.plan.components.empty() && c.plan.kind != compile::PlanKind::kConstant) {
     page.heading("The cascade");
     page.paragraph(
         "The plan is a stack of small machines. Each level holds one of a few values, its "
@@ -272,7 +270,8 @@ std::string explain_page(const Compiled& c, model::Model& model) {
     page.html(cascade_text(c));
   }
   heads(page, c, model);
-  page.html(kExplainScript);
+  // The part of the page that moves: a word, a slider, and what the model holds after each letter.
+  page.html(cat("<script>\n", explain_js, "</script>\n"));
   return page.str();
 }
 

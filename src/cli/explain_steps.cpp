@@ -1,9 +1,7 @@
-#include "cli/explain_steps.h"
-
 #include <cmath>
 #include <map>
 
-#include "cli/explain_follow.h"
+#include "cli/explain.h"
 #include "figures/svg.h"
 #include "ops/torch.h"
 

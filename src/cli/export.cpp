@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/open_run.h"
+#include "cli/find.h"
 #include "cli/output.h"
 #include "experiments/run.h"
 #include "model/fla_config.h"

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/configs_folder.h"
+#include "cli/find.h"
 #include "experiments/run.h"
 
 namespace lrnn::cli {

@@ -1,11 +1,10 @@
-#include "cli/length_chart.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "figures/line_chart.h"
+#include "cli/figures.h"
+#include "figures/draw.h"
 
 namespace lrnn::cli {
 namespace {

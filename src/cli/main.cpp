@@ -3,14 +3,13 @@
 
 #include <CLI/Error.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <iostream>
 #include <new>
 #include <string>
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/messages.h"
+#include "cli/output.h"
 #include "training/memory.h"
 
 namespace {
@@ -24,30 +23,6 @@ int explain(const std::string& what, const std::string& hint) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-bool is_number(const std::string& text) {
-  char* end = nullptr;
-  std::strtod(text.c_str(), &end);
-  return !text.empty() && *end == '\0';
-}
-
-// CLI11 prints the largest double of all where there is no upper bound, also when the value is no
-// number; and it says "Could not convert: --count = x". Only numbers need converting.
-std::string in_our_words(const std::string& text) {
-  const std::string value = "Value ", range = " not in range ", convert = "Could not convert: ";
-  const auto begin = text.find(value), end = text.find(range);
-  if (begin != std::string::npos && end != std::string::npos) {
-    const auto got = text.substr(begin + value.size(), end - begin - value.size());
-    return text.substr(0, begin) + got + (is_number(got) ? " is too small" : " is not a number");
-  }
-  const auto equals = text.find(" = ");
-  if (text.starts_with(convert) && equals != std::string::npos) {
-    const auto got = text.substr(equals + 3);
-    return text.substr(convert.size(), equals - convert.size()) + ": " + got +
-           (is_number(got) ? " is not a number that it takes" : " is not a number");
-  }
-  return text;
-}
 
 // A reader that had enough (`lrnn tasks | head`) is no error; a full disk is.
 int finish(int code) {
@@ -68,7 +43,7 @@ int main(int argc, char** argv) try {
 } catch (const lrnn::Error& e) {
   return explain(e.what(), e.hint());
 } catch (const CLI::Error& e) {
-  return explain(in_our_words(first_line(e.what())), "add --help to see what the command takes");
+  return explain(first_line(e.what()), "add --help to see what the command takes");
 } catch (const c10::Error& e) {
   return explain(first_line(e.what_without_backtrace()),
                  "this came from LibTorch; `lrnn doctor` checks it");

@@ -1,6 +1,5 @@
-#include "cli/memory_check.h"
-
 #include "base/free_memory.h"
+#include "cli/train.h"
 #include "ops/gpu.h"
 
 namespace lrnn::cli {

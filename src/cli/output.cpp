@@ -1,14 +1,19 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
+#include "compile/margin.h"
 
 namespace lrnn::cli {
 
@@ -58,6 +63,48 @@ std::string duration(double seconds) {
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{} min {} s", s / 60, s % 60);
   return fmt::format("{} h {} min", s / 3600, s % 3600 / 60);
+}
+
+namespace {
+
+int watcher = -1;
+
+}  // namespace
+
+CLI::Option* add_progress(CLI::App& app) {
+  return app
+      .add_option_function<std::string>(
+          "--progress", open_messages,
+          "also write progress, warnings and errors there, as lines of JSON")
+      ->type_name("FILE");
+}
+
+// Not waiting: a watcher that does not read misses lines, and the training goes on.
+void open_messages(const std::string& file) {
+  if (watcher >= 0) ::close(watcher);
+  watcher = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  check(watcher >= 0, "cannot write ", file, ": ", std::strerror(errno));
+}
+
+void tell(const experiments::Message& message) {
+  if (watcher < 0) return;
+  const auto line = experiments::to_line(message) + "\n";
+  [[maybe_unused]] const auto written = ::write(watcher, line.data(), line.size());
+}
+
+void warn(const std::string& sentence) {
+  say("warning: " + sentence);
+  tell({.kind = experiments::Message::kWarning, .text = sentence});
+}
+
+std::string margin_text(const compile::Margin& margin) {
+  if (margin.weight == 0)
+    return fmt::format("margin: none could be shown, because of {}", margin.limit);
+  // Rounded down: it is a promise.
+  const double digit = std::pow(10, std::floor(std::log10(margin.weight)) - 1);
+  return fmt::format(
+      "margin: every weight may move by up to {:.2g}, and it stays right up to length {}",
+      std::floor(margin.weight / digit) * digit, margin.length);
 }
 
 }  // namespace lrnn::cli

@@ -1,8 +1,10 @@
 #pragma once
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "experiments/run.h"
+#include "experiments/runner.h"
 
 namespace lrnn::cli {
 
@@ -34,5 +36,30 @@ std::string learned(const experiments::Progress& progress);
 std::string cut_line(const std::string& text, int width);
 // "[██████░░░░]"
 std::string filled_bar(double share, int width);
+
+// One line per running job and one for all of them, on stderr: redrawn in place on a terminal,
+// printed now and then elsewhere.
+class RunsProgress {
+ public:
+  RunsProgress(const experiments::Suite& suite, const std::vector<experiments::PlannedRun>& runs,
+               int64_t jobs, bool quiet);
+  ~RunsProgress() { clear(); }
+  void show(const std::vector<experiments::RunProgress>& all, bool now);
+  void clear();
+
+ private:
+  std::vector<std::string> lines(const std::vector<experiments::RunProgress>& all) const;
+
+  const experiments::Suite& suite_;
+  const std::vector<experiments::PlannedRun>& runs_;
+  int64_t jobs_;
+  bool quiet_, terminal_;
+  size_t drawn_ = 0;
+  std::chrono::steady_clock::time_point last_;
+};
+
+// "parity, Mamba [0,1], seed 42"
+std::string run_name(const experiments::Suite& suite, const experiments::PlannedRun& run,
+                     bool with_lr);
 
 }  // namespace lrnn::cli

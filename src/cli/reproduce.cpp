@@ -5,12 +5,11 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/configs_folder.h"
-#include "cli/device.h"
-#include "cli/interrupt.h"
-#include "cli/reproduce_progress.h"
+#include "cli/find.h"
+#include "cli/options.h"
+#include "cli/progress.h"
 #include "cli/reproduce_report.h"
-#include "experiments/file_lock.h"
+#include "experiments/files.h"
 #include "experiments/runner.h"
 
 namespace lrnn::cli {
@@ -127,7 +126,7 @@ int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string
   const int64_t jobs = std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(runs, device),
                                 int64_t(runs.size()));
   watch_interrupts();
-  ReproduceProgress progress(suite, runs, jobs, a.quiet);
+  RunsProgress progress(suite, runs, jobs, a.quiet);
   if (!a.quiet)
     say(fmt::format("{}: {} cells, {} runs, {} at once, in {}{}", suite.name, suite.cells.size(),
                     runs.size(), jobs, experiments::suite_folder(suite, a.plan),
@@ -167,13 +166,12 @@ Action reproduce(CLI::App& app) {
                "tables and page again from the runs that are done; run nothing");
   app.add_option("--only", a->only, "tasks, models and ranges, such as parity,mamba,[-1,1]")
       ->type_name("WORDS");
-  app.add_option("--seeds", a->plan.seeds, "runs per cell (default: 3)")->type_name("N");
-  app.add_option("--scale", a->plan.scale, "shorten to this part of the steps (marked)")
+  add_number(app, "--seeds", a->plan.seeds, "runs per cell (default: 3)");
+  add_number(app, "--scale", a->plan.scale, "shorten to this part of the steps (marked)")
       ->type_name("X");
-  app.add_option("--jobs", a->jobs, "runs at once (default auto: what cores and memory allow)")
-      ->transform([](const std::string& text) { return text == "auto" ? std::string("0") : text; })
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--jobs", a->jobs, "runs at once (default auto: what cores and memory allow)",
+             Least::kZero)
+      ->transform([](const std::string& text) { return text == "auto" ? std::string("0") : text; });
   app.add_flag("--lr-grid", a->plan.lr_grid, "try 1e-2 1e-3 5e-4 1e-4, choose by the median");
   app.add_option("--out", a->plan.out, "where runs and reports go (default: runs/reproduce)")
       ->type_name("DIR");

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "cli/reproduce_report.h"
-#include "figures/line_chart.h"
+#include "figures/draw.h"
 #include "figures/page.h"
 
 namespace lrnn::cli {

@@ -8,12 +8,10 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/device.h"
-#include "cli/open_run.h"
+#include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/run_answers.h"
-#include "cli/run_key.h"
-#include "cli/word_reader.h"
+#include "cli/run.h"
 #include "model/decoder.h"
 #include "ops/torch.h"
 #include "training/threads.h"

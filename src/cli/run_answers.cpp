@@ -1,6 +1,5 @@
-#include "cli/run_answers.h"
-
 #include "cli/output.h"
+#include "cli/run.h"
 #include "experiments/compiled.h"
 #include "ops/torch.h"
 #include "tasks/automaton.h"

@@ -1,10 +1,9 @@
-#include "cli/run_key.h"
-
 #include <iostream>
 #include <set>
 
 #include "base/error.h"
 #include "cli/output.h"
+#include "cli/run.h"
 #include "figures/table.h"
 
 namespace lrnn::cli {

@@ -4,10 +4,10 @@
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/configs_folder.h"
+#include "cli/find.h"
 #include "cli/keys.h"
-#include "cli/memory_check.h"
 #include "cli/output.h"
+#include "cli/train.h"
 #include "experiments/run.h"
 #include "figures/table.h"
 

@@ -7,10 +7,11 @@
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/open_run.h"
+#include "cli/figures.h"
+#include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
-#include "cli/spectrum_figure.h"
-#include "figures/spectrum.h"
+#include "figures/draw.h"
 #include "figures/svg.h"
 #include "figures/table.h"
 
@@ -200,12 +201,8 @@ Action spectrum(CLI::App& app) {
       ->required();
   app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/spectrum.svg)")
       ->type_name("FILE");
-  app.add_option("--samples", a->samples, "sequences to read (default: 32)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--seed", a->seed, "of the sequences (default: the run's)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--samples", a->samples, "sequences to read (default: 32)", Least::kAboveZero);
+  add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
       "One Householder factor per token: 1 - beta of each head. Several, RWKV-7 and full matrices: "

@@ -1,5 +1,3 @@
-#include "cli/spectrum_figure.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +5,9 @@
 #include <map>
 #include <tuple>
 
+#include "cli/figures.h"
 #include "experiments/identity.h"
-#include "figures/spectrum.h"
+#include "figures/draw.h"
 
 namespace lrnn::cli {
 namespace {

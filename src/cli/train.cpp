@@ -1,21 +1,17 @@
+#include "cli/train.h"
+
 #include <fmt/format.h>
 
 #include <iostream>
 
 #include "cli/command.h"
-#include "cli/device.h"
-#include "cli/interrupt.h"
+#include "cli/find.h"
 #include "cli/keys.h"
-#include "cli/memory_check.h"
-#include "cli/messages.h"
-#include "cli/open_run.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "cli/train_arguments.h"
-#include "cli/train_seeds.h"
-#include "experiments/result.h"
+#include "experiments/metrics.h"
 #include "experiments/run.h"
-#include "experiments/start.h"
 
 namespace lrnn::cli {
 namespace {
@@ -109,13 +105,11 @@ Action train(CLI::App& app) {
   app.add_flag("--resume", a->resume, "go on where the run stopped; train.steps=N makes it longer");
   app.add_flag("--overwrite", a->overwrite, "remove the run in that folder first");
   auto* seeds =
-      app.add_option("--seeds", a->seeds,
-                     "train N runs with seeds that follow one another, in DIR/seedN, and sum up");
-  seeds->check(CLI::PositiveNumber)->type_name("N");
-  app.add_option("--jobs", a->jobs, "so many of them at once (default: 1)")
-      ->needs(seeds)
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+      add_number(app, "--seeds", a->seeds,
+                 "train N runs with seeds that follow one another, in DIR/seedN, and sum up",
+                 Least::kAboveZero);
+  add_number(app, "--jobs", a->jobs, "so many of them at once (default: 1)", Least::kAboveZero)
+      ->needs(seeds);
   app.add_flag("--tensorboard", a->tensorboard,
                "also write files for TensorBoard into RUN/tensorboard");
   app.add_flag("--quiet", a->quiet, "no progress, only the result");

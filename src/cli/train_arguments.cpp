@@ -1,13 +1,12 @@
-#include "cli/train_arguments.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
-#include "cli/configs_folder.h"
-#include "experiments/ending.h"
+#include "cli/find.h"
+#include "cli/train.h"
+#include "experiments/folder.h"
 
 namespace lrnn::cli {
 

@@ -1,5 +1,3 @@
-#include "cli/train_seeds.h"
-
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -7,14 +5,12 @@
 #include <thread>
 
 #include "cli/command.h"
-#include "cli/interrupt.h"
-#include "cli/memory_check.h"
-#include "cli/open_run.h"
-#include "cli/reproduce_progress.h"
+#include "cli/find.h"
+#include "cli/progress.h"
 #include "cli/reproduce_report.h"
+#include "cli/train.h"
 #include "experiments/folder.h"
-#include "experiments/remove.h"
-#include "experiments/start.h"
+#include "experiments/run.h"
 
 namespace lrnn::cli {
 namespace {
@@ -159,7 +155,7 @@ int train_seeds(const TrainArguments& a, const std::string& device) {
   const int64_t jobs = std::min(a.jobs, a.seeds);
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
   watch_interrupts();
-  ReproduceProgress bars(suite, runs, jobs, a.quiet);
+  RunsProgress bars(suite, runs, jobs, a.quiet);
   if (!a.quiet)
     say(fmt::format("training {} seeds, {} at a time, in {} …", a.seeds, jobs, runs[0].folder));
   const auto progress = experiments::run_all(

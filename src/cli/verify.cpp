@@ -5,14 +5,12 @@
 #include <limits>
 #include <optional>
 
-#include "cli/automaton_options.h"
 #include "cli/command.h"
-#include "cli/margin_text.h"
-#include "cli/open_run.h"
+#include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "compile/certificate.h"
 #include "experiments/compiled.h"
-#include "experiments/tokens.h"
 
 namespace lrnn::cli {
 namespace {
@@ -198,12 +196,9 @@ void print(const Verified& v, const experiments::Run& run) {
 Action verify_model(CLI::App& app) {
   auto a = std::make_shared<VerifyArguments>();
   app.add_option("RUN", a->run, "a folder that `lrnn compile` or `lrnn train` wrote")->required();
-  app.add_option("--tokens", a->tokens, "length of the longest word (default: 1e6)")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  app.add_option("--seed", a->seed, "of the random words")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N");
+  add_number(app, "--tokens", a->tokens, "length of the longest word (default: 1e6)",
+             Least::kAboveZero);
+  add_number(app, "--seed", a->seed, "of the random words", Least::kZero);
   const auto source = add_automaton_options(app);
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(

@@ -1,5 +1,3 @@
-#include "cli/word_reader.h"
-
 #include <poll.h>
 #include <unistd.h>
 
@@ -8,7 +6,8 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/utf8.h"
+#include "base/text.h"
+#include "cli/run.h"
 
 namespace lrnn::cli {
 namespace {

@@ -1,8 +1,7 @@
-#include "compile/build.h"
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "compile/compile.h"
 
 namespace lrnn::compile {
 namespace {
@@ -16,7 +15,7 @@ struct Answer {
 };
 
 // Every combination of alternatives, one from each component, that is a state.
-std::vector<Answer> combine(const Built& built, const automata::Plan& plan, const Labels& labels) {
+std::vector<Answer> combine(const Built& built, const Plan& plan, const Labels& labels) {
   std::vector<Answer> out;
   std::vector<int64_t> blocks;
   std::vector<Form> literals;
@@ -41,7 +40,7 @@ std::vector<Answer> combine(const Built& built, const automata::Plan& plan, cons
 }
 
 // One feature per answer, of which exactly one is 1.
-void write_answers(Built& built, const automata::Plan& plan, const Labels& labels) {
+void write_answers(Built& built, const Plan& plan, const Labels& labels) {
   Network& net = built.network;
   const auto answers = combine(built, plan, labels);
   std::vector<int64_t> rows(labels.names.size()), to(labels.names.size(), -1);
@@ -67,7 +66,7 @@ void write_answers(Built& built, const automata::Plan& plan, const Labels& label
   }
 }
 
-void build_components(Built& built, const automata::Plan& plan, const Labels& labels) {
+void build_components(Built& built, const Plan& plan, const Labels& labels) {
   Network& net = built.network;
   for (size_t c = 0; c < plan.components.size(); ++c)
     built.components.push_back(
@@ -85,7 +84,7 @@ void build_components(Built& built, const automata::Plan& plan, const Labels& la
 
 }  // namespace
 
-Labels labels_of(const automata::Automaton& a, bool recogniser) {
+Labels labels_of(const Automaton& a, bool recogniser) {
   Labels out;
   for (int64_t s = 0; s < a.states; ++s) {
     if (!recogniser) out.names.push_back(a.state_name(s));
@@ -95,8 +94,7 @@ Labels labels_of(const automata::Automaton& a, bool recogniser) {
   return out;
 }
 
-std::unique_ptr<Built> build(const automata::Plan& plan, const automata::Automaton& a,
-                             const Labels& labels) {
+std::unique_ptr<Built> build(const Plan& plan, const Automaton& a, const Labels& labels) {
   auto out = std::make_unique<Built>();
   Network& net = out->network;
   net.add("one", 0, 1);

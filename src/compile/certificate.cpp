@@ -36,7 +36,7 @@ Certificate certify(const Compiled& c, const model::Model& model) {
   torch::InferenceMode no_gradients;
   const Parts parts(model, c.built->network);
   Certificate out;
-  out.exact = c.exactness == automata::Exactness::kExact;
+  out.exact = c.exactness == Exactness::kExact;
   out.parts = {certify_cascades(c), certify_groups(c, parts), certify_flip_flops(c, parts),
                certify_tables(c, parts), certify_answers(c, parts)};
   if (out.holds()) out.margin = margin_of_model(c, model);

@@ -14,7 +14,6 @@
 namespace lrnn::compile {
 namespace {
 
-using automata::Exactness;
 using torch::Tensor;
 
 // A write this far from its strength is a broken weight; what a nearer one does to the values, the

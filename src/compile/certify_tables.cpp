@@ -11,7 +11,6 @@
 namespace lrnn::compile {
 namespace {
 
-using automata::Cascade;
 using automata::LevelAction;
 using torch::Tensor;
 using Level = ComponentNet::Level;

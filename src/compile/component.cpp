@@ -4,12 +4,9 @@
 
 namespace lrnn::compile {
 
-using automata::Cascade;
 using automata::LevelAction;
-using automata::Permutation;
 
-ComponentNet::ComponentNet(Network& net, const automata::Component& component,
-                           const std::string& name)
+ComponentNet::ComponentNet(Network& net, const Component& component, const std::string& name)
     : net_(net), component_(component), name_(name), reachable_(component.cascade->reachable()) {
   const auto& cascade = *component.cascade;
   const int64_t levels = cascade.levels();

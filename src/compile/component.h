@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "compile/plan/plan.h"
 #include "compile/group_layer.h"
+#include "compile/plan/plan.h"
 
 // One component of a plan as layers: for each level of its cascade a group layer, where a class has
 // a group, and a flip-flop layer.
@@ -19,7 +19,7 @@ struct Alternative {
 class ComponentNet {
  public:
   // Builds everything but the gates of the last layer that name the answer.
-  ComponentNet(Network& net, const automata::Component& component, const std::string& name);
+  ComponentNet(Network& net, const Component& component, const std::string& name);
 
   int64_t layers() const { return layers_; }
   // Exactly one of them holds after each letter, once layer layers()-1 has been read.
@@ -36,18 +36,18 @@ class ComponentNet {
 
   // What certificates look at: the features of a level.
   struct Level {
-    int64_t layer = 0;                                 // of its flip-flop, or of its group
-    bool group = false;                                // a group layer comes before
-    std::map<automata::Cascade::Triple, int64_t> act;  // 1 for the triple above the level
-    std::vector<int64_t> x, xw;                        // what the flip-flop holds and writes
+    int64_t layer = 0;                       // of its flip-flop, or of its group
+    bool group = false;                      // a group layer comes before
+    std::map<Cascade::Triple, int64_t> act;  // 1 for the triple above the level
+    std::vector<int64_t> x, xw;              // what the flip-flop holds and writes
     std::map<int64_t, std::vector<std::vector<int64_t>>> goes;  // class -> [y][r]: g(y) = r
     std::map<int64_t, GroupReading> readings;                   // class -> its group
   };
   const std::vector<Level>& levels() const { return levels_; }
-  const automata::Component& component() const { return component_; }
+  const Component& component() const { return component_; }
 
  private:
-  using Triple = automata::Cascade::Triple;
+  using Triple = Cascade::Triple;
   void group_layer(int64_t d, int64_t at);
   void write_tables(int64_t d, int64_t at, const GroupReading& g, int64_t type);
   void flip_flop_layer(int64_t d, int64_t at);
@@ -64,9 +64,9 @@ class ComponentNet {
   std::vector<Image> images(int64_t d, int64_t type) const;
 
   Network& net_;
-  const automata::Component& component_;
+  const Component& component_;
   std::string name_;
-  automata::Cascade::Reachable reachable_;
+  Cascade::Reachable reachable_;
   std::vector<Level> levels_;
   std::vector<Alternative> alternatives_;
   std::vector<int64_t> element_;  // of each state

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "compile/build.h"
+#include "compile/compile.h"
 
 // The last k letters as digits of one number in one row.
 namespace lrnn::compile {
 
-void add_definite(Network& net, const automata::DefinitePlan& plan,
-                  const std::vector<int64_t>& of_state, const std::vector<int64_t>& labels) {
+void add_definite(Network& net, const DefinitePlan& plan, const std::vector<int64_t>& of_state,
+                  const std::vector<int64_t>& labels) {
   Head head;
   head.query = {1};
   head.one_row = head.usual = true;

@@ -1,13 +1,11 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "compile/build.h"
+#include "compile/compile.h"
 
 // Rotations and reflections of the plane with one reflection per token: the first layer says
 // whether an even or odd number of rotations was read, the second reflects accordingly.
 namespace lrnn::compile {
-
-using automata::DihedralPlan;
 
 namespace {
 

@@ -2,10 +2,10 @@
 #include <map>
 #include <numeric>
 
-#include "automata/algebra/monoid.h"
+#include "automata/automaton.h"
 #include "compile/verdict.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 constexpr size_t kMostWords = 20000;
@@ -51,7 +51,7 @@ void turning_words(const Automaton& a, Evidence& out) {
       const auto [at, fresh] = seen.emplace(std::move(map), words.size());
       if (!fresh) continue;
       words.push_back({&at->first, i, x});
-      const int64_t p = period(at->first);
+      const int64_t p = automata::period(at->first);
       if (p > 1 && out.turning_word.empty())
         out.turning_word = text(words.size() - 1), out.turning_period = p;
       out.longest_two_power = std::max(out.longest_two_power, two_part(p));
@@ -67,7 +67,7 @@ int64_t halvings_of(const PermutationGroup& group) {
     if (members.size() == 1) return steps;
     // In a 2-group squares generate the commutators, too.
     std::vector<Permutation> squares;
-    for (const auto& p : members) squares.push_back(compose(p, p));
+    for (const auto& p : members) squares.push_back(automata::compose(p, p));
     const PermutationGroup smaller(group.degree(), squares);
     if (smaller.order() == static_cast<int64_t>(members.size())) return -1;
     members.clear();
@@ -90,13 +90,13 @@ Evidence evidence(const Automaton& a, const Class& c, const Cascade& cascade) {
   }
   if (!c.group || cascade.classes().empty()) return out;
   const auto& type = cascade.classes()[0];
-  const StabiliserChain chain(type.points, type.point_generators);
+  const automata::StabiliserChain chain(type.points, type.point_generators);
   if (c.two_group && chain.order() <= 4096)
     out.halvings = halvings_of(PermutationGroup(type.points, chain.generators()));
   const bool fives = std::any_of(c.letter_periods.begin(), c.letter_periods.end(),
                                  [](int64_t p) { return p == 5; });
-  out.five_cycle_in_s5 = fives && group_name(type.points, chain.generators()) == "S5";
+  out.five_cycle_in_s5 = fives && automata::group_name(type.points, chain.generators()) == "S5";
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -6,7 +6,6 @@
 namespace lrnn::compile {
 
 using automata::LevelAction;
-using automata::Permutation;
 
 void ComponentNet::flip_flop_layer(int64_t d, int64_t at) {
   const auto& cascade = *component_.cascade;

@@ -11,10 +11,6 @@
 namespace lrnn::compile {
 namespace {
 
-using automata::Exactness;
-using automata::GroupHead;
-using automata::GroupPlan;
-
 // M^T z
 std::vector<double> turned(const GroupHead& head, int64_t coset, const std::vector<double>& z) {
   const auto& m = head.matrices[size_t(coset)];

@@ -2,8 +2,8 @@
 #include <map>
 #include <optional>
 
-#include "compile/plan/head.h"
 #include "compile/network.h"
+#include "compile/plan/head.h"
 
 // The heads that hold a group, and what can be told from what they read.
 namespace lrnn::compile {
@@ -18,8 +18,8 @@ struct Turn {
 class GroupReading {
  public:
   // Adds heads and features to layer `at` of the network.
-  GroupReading(Network& net, int64_t at, const automata::GroupPlan& plan,
-               const std::vector<Turn>& turns, const std::string& name);
+  GroupReading(Network& net, int64_t at, const GroupPlan& plan, const std::vector<Turn>& turns,
+               const std::string& name);
 
   // One element of every class that the heads hold alike.
   const std::vector<int64_t>& elements() const { return elements_; }
@@ -51,7 +51,7 @@ class GroupReading {
  private:
   std::vector<double> compute(int64_t g, const std::vector<std::vector<double>>& z) const;
 
-  const automata::GroupPlan& plan_;
+  const GroupPlan& plan_;
   std::vector<int64_t> features_;  // per coordinate of phi
   std::vector<double> offsets_;    // of each of them
   // Of phi over the group, which leaves it alone: its inner product with every phi(g) is the same.

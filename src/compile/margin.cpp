@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "compile/drift.h"
+#include "compile/compile.h"
 #include "compile/errors.h"
 #include "compile/scales.h"
 
@@ -162,8 +162,7 @@ class Walk {
 
   double drift_of(const Head& head) const {
     double out = fla_ ? fla_shrinks() : 0;
-    if (head.group && head.group->exactness == automata::Exactness::kDrift)
-      out += head.group->residual;
+    if (head.group && head.group->exactness == Exactness::kDrift) out += head.group->residual;
     if (c_.plan.dihedral) out += c_.plan.dihedral->residual;
     return out;
   }

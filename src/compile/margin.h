@@ -31,7 +31,7 @@ struct MarginTrialOptions {
   int64_t length = kMarginLength, random = 8;
   uint64_t seed = 1;
 };
-MarginTrial try_margin(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
+MarginTrial try_margin(model::Model& model, const Automaton& a, const Tokens& tokens,
                        const MarginTrialOptions& options);
 
 }  // namespace lrnn::compile

@@ -24,8 +24,8 @@ Tensor signs(const Tensor& like, uint64_t seed, uint64_t direction, uint64_t ten
 }
 
 // The sign of the gradient of the least lead of a right answer over another one.
-std::vector<Tensor> towards_mistakes(model::Model& model, const automata::Automaton& a,
-                                     const Tokens& tokens, const MarginTrialOptions& options) {
+std::vector<Tensor> towards_mistakes(model::Model& model, const Automaton& a, const Tokens& tokens,
+                                     const MarginTrialOptions& options) {
   std::vector<int64_t> in = tokens.before, want(in.size(), -1);
   int64_t state = a.start;
   const auto word = long_words(a, options.seed)[1];
@@ -50,7 +50,7 @@ std::vector<Tensor> towards_mistakes(model::Model& model, const automata::Automa
 
 }  // namespace
 
-MarginTrial try_margin(model::Model& model, const automata::Automaton& a, const Tokens& tokens,
+MarginTrial try_margin(model::Model& model, const Automaton& a, const Tokens& tokens,
                        const MarginTrialOptions& options) {
   const auto parameters = parameters_of(model);
   std::vector<Tensor> before;

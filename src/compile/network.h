@@ -70,8 +70,8 @@ struct Head {
   // state^T query, column by column, times `scale`, into these features.
   std::vector<int64_t> to;
   double scale = 1;
-  const automata::GroupHead* group = nullptr;  // whose matrices the state is, if it is one
-  const automata::GroupPlan* plan = nullptr;
+  const GroupHead* group = nullptr;  // whose matrices the state is, if it is one
+  const GroupPlan* plan = nullptr;
 };
 
 // Adds `out` to features when `sum` is at least `margin`, and nothing when it is at most -margin;

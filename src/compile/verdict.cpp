@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 // D1 to D4 are derived in docs/theory.md.
@@ -237,4 +237,4 @@ std::vector<Verdict> verdicts(const Class& c, const Evidence& e, const std::vect
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

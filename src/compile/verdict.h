@@ -6,7 +6,7 @@
 #include "automata/cascade/classify.h"
 #include "compile/plan/plan.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 
 // Whether a family of linear RNNs can follow the automaton on words of every length.
 struct Verdict {
@@ -42,4 +42,4 @@ Evidence evidence(const Automaton& a, const Class& c, const Cascade& cascade);
 // one of the plans only.
 std::vector<Verdict> verdicts(const Class& c, const Evidence& e, const std::vector<Plan>& plans);
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

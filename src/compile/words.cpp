@@ -6,12 +6,10 @@
 
 namespace lrnn::compile {
 
-using automata::Automaton;
-
 namespace {
 
 // States from which some other one can be reached.
-std::vector<bool> live_states(const Automaton& a) {
+std::vector<bool> live_states(const automata::Automaton& a) {
   std::vector<bool> out;
   for (int64_t s = 0; s < a.states; ++s) {
     bool leaves = false;
@@ -21,7 +19,7 @@ std::vector<bool> live_states(const Automaton& a) {
   return out;
 }
 
-Word random_word(const Automaton& a, uint64_t seed, std::string name) {
+Word random_word(const automata::Automaton& a, uint64_t seed, std::string name) {
   auto random = std::make_shared<Random>(seed, 1, 0);
   const auto symbols = uint64_t(a.symbols);
   return {std::move(name),
@@ -46,7 +44,7 @@ std::vector<int64_t> de_bruijn(int64_t symbols, int64_t order) {
   return out;
 }
 
-std::string spell(const Automaton& a, const std::vector<int64_t>& u) {
+std::string spell(const automata::Automaton& a, const std::vector<int64_t>& u) {
   std::string out;
   for (const int64_t x : u) out += (out.empty() ? "" : " ") + a.symbol_name(x);
   return out;
@@ -54,7 +52,7 @@ std::string spell(const Automaton& a, const std::vector<int64_t>& u) {
 
 }  // namespace
 
-std::vector<Word> long_words(const Automaton& a, uint64_t seed) {
+std::vector<Word> long_words(const automata::Automaton& a, uint64_t seed) {
   auto random = std::make_shared<Random>(seed, 2, 0);
   Word walk{"walk outside absorbing states",
             [random, live = live_states(a), &a](int64_t, int64_t state) {
@@ -66,7 +64,7 @@ std::vector<Word> long_words(const Automaton& a, uint64_t seed) {
   return {random_word(a, seed, "uniform"), std::move(walk)};
 }
 
-std::vector<Word> structured_words(const Automaton& a, uint64_t seed, size_t most) {
+std::vector<Word> structured_words(const automata::Automaton& a, uint64_t seed, size_t most) {
   std::vector<Word> out;
   int64_t order = 6;
   while (order > 1 && std::pow(double(a.symbols), double(order)) > 1e6) --order;
@@ -94,7 +92,8 @@ std::vector<Word> structured_words(const Automaton& a, uint64_t seed, size_t mos
   return out;
 }
 
-std::vector<std::vector<int64_t>> covering_words(const Automaton& a, uint64_t seed, size_t most) {
+std::vector<std::vector<int64_t>> covering_words(const automata::Automaton& a, uint64_t seed,
+                                                 size_t most) {
   std::vector<std::vector<int64_t>> access(size_t(a.states)), out;
   std::vector<bool> seen(size_t(a.states));
   std::vector<int64_t> queue = {a.start};
@@ -120,7 +119,7 @@ std::vector<std::vector<int64_t>> covering_words(const Automaton& a, uint64_t se
   return out;
 }
 
-EndingWords::EndingWords(const Automaton& a, std::vector<bool> asked, uint64_t seed)
+EndingWords::EndingWords(const automata::Automaton& a, std::vector<bool> asked, uint64_t seed)
     : a_(a),
       all_(std::find(asked.begin(), asked.end(), false) == asked.end()),
       endings_{std::move(asked)},

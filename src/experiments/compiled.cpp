@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.h"
-#include "experiments/start.h"
+#include "experiments/run.h"
 #include "tasks/automaton.h"
 
 namespace lrnn::experiments {
@@ -44,7 +44,7 @@ void write_compiled(const std::string& folder, const compile::Compiled& c,
   const Json about{
       {"title", c.subject.title},
       {"recogniser", c.subject.recogniser},
-      {"kind", automata::name_of(c.plan.kind)},
+      {"kind", compile::name_of(c.plan.kind)},
       {"summary", c.plan.summary},
       {"profile", compile::name_of(c.options.profile)},
       {"gate", c.options.gate},

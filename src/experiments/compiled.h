@@ -1,6 +1,9 @@
 #pragma once
+#include "automata/read/source.h"
+#include "compile/long_run.h"
 #include "compile/margin.h"
 #include "experiments/run.h"
+#include "tasks/task.h"
 
 namespace lrnn::experiments {
 
@@ -14,5 +17,13 @@ bool is_compiled(const std::string& folder);
 std::unique_ptr<compile::Compiled> recompile(const Run& run);
 // What the folder says about the margin. Throws if it does not, as folders of earlier versions.
 compile::Margin compiled_margin(const std::string& folder);
+
+// How the model of a task reads an automaton's letters and names its states: here the task's own
+// automaton; an error when it has none.
+compile::Tokens tokens_of(const tasks::Task& task, const tasks::Followed& own);
+
+// Another automaton. Letters go by their names. So do states and "accept" and "reject", where the
+// model can say them; where it cannot, by what the task answers to the same words.
+compile::Tokens tokens_of(const tasks::Task& task, const automata::Subject& subject);
 
 }  // namespace lrnn::experiments

@@ -11,7 +11,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "experiments/json_lines.h"
+#include "experiments/metrics.h"
 
 namespace lrnn::experiments {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/append_file.h"
+#include "experiments/files.h"
 
 // Files that TensorBoard reads: records with checksums (TFRecord) around Event messages of protocol
 // buffers, of which a curve needs four fields; so they are written by hand.

@@ -3,8 +3,9 @@
 #include <string>
 
 #include "experiments/checkpoints.h"
-#include "experiments/file_lock.h"
+#include "experiments/files.h"
 #include "experiments/run.h"
+#include "training/config.h"
 
 namespace lrnn::experiments {
 
@@ -57,5 +58,31 @@ std::vector<std::string> changes(const std::string& config_file, const RunConfig
 // An Error when there are changes that matter: some keys change neither weights nor metrics, and
 // with `extend` those may differ that say when a run ends.
 void require_same(const std::string& config_file, const RunConfig& now, bool extend);
+
+// A run that goes on may end elsewhere than it was going to: train.steps and train.stop_at may be
+// others then, from the checkpoint on that it goes on from.
+
+// Whether a difference of two configs, such as "train.steps: 100 -> 200", or an assignment, such as
+// "train.steps=200", is about the end of a run alone.
+bool about_the_end(const std::string& text);
+
+// An Error when the run cannot end as `now` says: it is beyond that step, or train.stop_at has
+// ended it and still does.
+void check_end(const Checkpoints& checkpoints, const training::TrainConfig& before,
+               const training::TrainConfig& now);
+
+// The line of metrics.jsonl for a run that goes on from `step`, where `before` held so far; "" when
+// both end alike. {"kind":"extended","step":100,"steps":{"from":100,"to":200}}
+std::string change_of_end(int64_t step, const training::TrainConfig& before,
+                          const training::TrainConfig& now);
+
+// An Error unless everything in the folder was written by lrnn for a training run: a file of
+// somebody else's, a link that leads out of it or a compiled model is not for us to remove. A
+// folder that is empty or missing is fine. `needed`, where one is named, must not lie in it.
+void check_removable(const std::string& folder, const std::string& needed = {});
+
+// Removes the run in the folder, after that check, and leaves the folder itself. For who holds the
+// run's lock.
+void remove_run(const std::string& folder);
 
 }  // namespace lrnn::experiments

@@ -1,6 +1,5 @@
-#include "experiments/message.h"
-
-#include "experiments/json_lines.h"
+#include "experiments/metrics.h"
+#include "experiments/run.h"
 
 namespace lrnn::experiments {
 namespace {

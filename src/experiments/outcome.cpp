@@ -9,8 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "experiments/identity.h"
-#include "experiments/json_lines.h"
-#include "experiments/result.h"
+#include "experiments/metrics.h"
 
 namespace lrnn::experiments {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/atomic_file.h"
-#include "experiments/file_lock.h"
+#include "experiments/files.h"
 #include "experiments/folder.h"
 
 namespace lrnn::experiments {

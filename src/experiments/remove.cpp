@@ -1,5 +1,3 @@
-#include "experiments/remove.h"
-
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "experiments/folder.h"
 
 namespace lrnn::experiments {
 

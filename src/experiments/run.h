@@ -1,12 +1,14 @@
 #pragma once
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/model.h"
 #include "tasks/task.h"
 #include "training/config.h"
+#include "training/estimate.h"
 #include "training/evaluate.h"
 
 namespace lrnn::experiments {
@@ -74,5 +76,31 @@ struct TrainResult {
   std::vector<std::string> damaged;  // checkpoints that were passed over, as in Run
 };
 TrainResult train(const RunConfig& config, const TrainOptions& options);
+
+// What a run says of itself while it is at work. A thread hands it over as it is, a process writes
+// it as a line of JSON (docs/training.md).
+struct Message {
+  enum Kind { kProgress, kWarning, kError } kind = kProgress;
+  Progress progress = {};
+  std::string text = {}, hint = {};  // of a warning or an error
+};
+
+// Short enough for a pipe to pass it on in one piece.
+std::string to_line(const Message& message);
+// Nothing when the line is none of ours.
+std::optional<Message> from_line(const std::string& line);
+
+// A run folder at step 0 with the weights of `model`: it is opened, and its training goes on, like
+// that of any other.
+void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
+                 const tasks::Task& task, bool overwrite = false);
+
+// The same with the weights of the run or checkpoint `from`, which may have been compiled and is
+// the result. With `overwrite` a run in the folder makes room.
+Run start_from(const std::string& from, const std::string& folder, const RunConfig& config,
+               bool overwrite = false);
+
+// What training this config would take; nothing large is taken to find out.
+training::MemoryEstimate memory_of(const RunConfig& config, bool gpu = false);
 
 }  // namespace lrnn::experiments

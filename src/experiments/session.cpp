@@ -5,9 +5,8 @@
 #include <filesystem>
 
 #include "base/atomic_file.h"
-#include "experiments/ending.h"
-#include "experiments/json_lines.h"
-#include "experiments/result.h"
+#include "experiments/folder.h"
+#include "experiments/metrics.h"
 #include "model/checkpoint.h"
 #include "ops/gpu.h"
 

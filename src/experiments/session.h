@@ -2,10 +2,10 @@
 #include <chrono>
 #include <memory>
 
-#include "experiments/append_file.h"
+#include "experiments/checkpoints.h"
 #include "experiments/event_file.h"
+#include "experiments/files.h"
 #include "experiments/folder.h"
-#include "experiments/state.h"
 #include "training/threads.h"
 #include "training/trainer.h"
 

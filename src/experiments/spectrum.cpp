@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "experiments/best_map.h"
+#include "experiments/transition.h"
 #include "training/threads.h"
 
 namespace lrnn::experiments {

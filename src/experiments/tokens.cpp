@@ -1,10 +1,9 @@
-#include "experiments/tokens.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "experiments/compiled.h"
 #include "tasks/letters.h"
 
 namespace lrnn::experiments {

@@ -1,4 +1,5 @@
 #pragma once
+#include <complex>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,5 +38,13 @@ torch::Tensor eigenvalues(const Householders& product);
 // Of diag(e^log_w) - (a kk) kk^T, all [B,T,H,K]: complex [B,T,H,K].
 torch::Tensor eigenvalues(const torch::Tensor& log_w, const torch::Tensor& a,
                           const torch::Tensor& kk);
+
+// What one letter does to the outputs of a recurrence that is not linear, as far as a line can say
+// it: of the map `after` = A `before` + b with the least squared error, the eigenvalue of A that is
+// largest in size. Both are [points,D]. Directions in which the outputs hardly vary are left out,
+// for their slopes are noise (dynamic mode decomposition, Schmid 2010). Nothing when the points are
+// few, or when the map explains less than nine tenths of what varies.
+std::optional<std::complex<double>> best_map(const torch::Tensor& before,
+                                             const torch::Tensor& after);
 
 }  // namespace lrnn::experiments

@@ -1,9 +1,8 @@
-#include "figures/graph.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "figures/draw.h"
 #include "figures/svg.h"
 
 namespace lrnn::figures {

@@ -1,12 +1,9 @@
-#include "figures/line_chart.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "figures/apart.h"
-#include "figures/axis.h"
-#include "figures/legend.h"
+#include "figures/chart.h"
+#include "figures/draw.h"
 
 namespace lrnn::figures {
 namespace {

@@ -1,12 +1,10 @@
-#include "figures/spectrum.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "figures/axis.h"
-#include "figures/legend.h"
+#include "figures/chart.h"
+#include "figures/draw.h"
 
 namespace lrnn::figures {
 namespace {

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
-#include "base/utf8.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "figures/draw.h"
 
 namespace lrnn::figures {
+
 namespace {
 
 std::string path(const std::vector<std::pair<double, double>>& points) {
@@ -173,6 +178,34 @@ std::string Svg::str() const {
       R"(<rect class="paper" width="{0}" height="{1}" fill="#ffffff"/>)"
       "\n{3}</svg>\n",
       number(width_), number(height_), escape(title_), body_);
+}
+
+namespace {
+
+// An attribute of the outermost element.
+double size_of(const std::string& svg, const char* name) {
+  const std::string key = fmt::format(" {}=\"", name);
+  const auto at = svg.find(key);
+  check(svg.starts_with("<svg ") && at < svg.find('>'), "a figure without a ", name);
+  return std::strtod(svg.c_str() + at + key.size(), nullptr);
+}
+
+}  // namespace
+
+std::string stack(const std::vector<std::string>& figures, const std::string& title) {
+  double width = 0, height = 0;
+  std::string body;
+  for (const auto& figure : figures) {
+    const double top = height;
+    width = std::max(width, size_of(figure, "width"));
+    height += size_of(figure, "height");
+    // An <svg> inside another has a place in it.
+    body += fmt::format("<svg y=\"{}\" ", number(top)) + figure.substr(5);
+  }
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+      "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n{3}</svg>\n",
+      number(width), number(height), escape(title), body);
 }
 
 }  // namespace lrnn::figures

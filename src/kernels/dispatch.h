@@ -1,6 +1,35 @@
 #pragma once
-#include "kernels/isa.h"
-#include "kernels/parallel.h"
+#include <cstdint>
+#include <functional>
+
+// How a call finds its kernel: the instruction set, and who shares out the work.
+namespace lrnn::kernels {
+
+// The instruction sets the kernels are built for, and the one that every kernel uses.
+enum class Isa : uint8_t { kBaseline, kAvx2, kAvx512 };
+inline constexpr Isa kIsas[] = {Isa::kBaseline, Isa::kAvx2, Isa::kAvx512};
+
+// The best of this machine, unless one was forced (by a test).
+Isa best_isa();
+bool has_isa(Isa isa);
+void force_isa(Isa isa);
+const char* name(Isa isa);
+bool has_f16c();
+
+// How a kernel hands out independent pieces of work: calls body(i) for i in 0..n-1, in any order,
+// perhaps at once. The ops pass LibTorch's thread pool; tests may pass a plain loop. The result
+// never depends on which thread runs which piece, nor on their number.
+struct Parallel {
+  using Body = std::function<void(int64_t i)>;
+  std::function<void(int64_t n, const Body& body)> run;
+  int64_t threads = 1;  // that may work at once
+  void operator()(int64_t n, const Body& body) const { run(n, body); }
+};
+
+// All on this thread.
+extern const Parallel serial;
+
+}  // namespace lrnn::kernels
 
 // A kernel is compiled once per instruction set, each time in a namespace of that name, and chosen
 // at run time: one binary serves every machine. CMakeLists.txt has the list of what is compiled so,

@@ -1,4 +1,4 @@
-#include "base/nearest.h"
+#include "base/text.h"
 #include "mixers/mixer.h"
 
 // A mixer is one file, which defines entry_NAME, and one line in list.inc.
@@ -28,9 +28,7 @@ const Entry& find(const Section& at) {
     at.fail("name", "is needed", cat("one of: ", list));
   for (const auto& entry : all())
     if (name == entry.name) return entry;
-  const auto meant = nearest(name, names);
-  at.fail("name", cat("must be one of ", list, "; got '", name, "'"),
-          meant.empty() ? "" : cat("did you mean '", meant, "'?"));
+  at.fail("name", cat("must be one of ", list, "; got '", name, "'"), did_you_mean(name, names));
 }
 
 MixerPtr make(int64_t width, const Section& at) { return find(at).make(width, at); }

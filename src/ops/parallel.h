@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 
 namespace lrnn::ops {
 

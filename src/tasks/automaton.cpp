@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "tasks/follow.h"
 #include "tasks/keys.h"
-#include "tasks/streams.h"
 
 namespace lrnn::tasks {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "tasks/keys.h"
 #include "tasks/shuffle.h"
-#include "tasks/streams.h"
 
 namespace lrnn::tasks {
 namespace {

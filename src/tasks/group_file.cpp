@@ -4,9 +4,9 @@
 #include <charconv>
 #include <sstream>
 
-#include "base/text_file.h"
+#include "base/text.h"
+#include "tasks/keys.h"
 #include "tasks/shuffle.h"
-#include "tasks/streams.h"
 
 namespace lrnn::tasks {
 namespace {

@@ -1,6 +1,6 @@
 #include "tasks/letters.h"
 
-#include "base/utf8.h"
+#include "base/text.h"
 
 namespace lrnn::tasks {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "base/nearest.h"
+#include "base/text.h"
 
 namespace lrnn::tasks {
 

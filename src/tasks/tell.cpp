@@ -1,6 +1,6 @@
 #include "tasks/tell.h"
 
-#include "tasks/streams.h"
+#include "tasks/keys.h"
 
 namespace lrnn::tasks {
 namespace {

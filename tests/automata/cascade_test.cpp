@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "automata/automaton.h"
 #include "automata/cascade/classify.h"
-#include "automata/read/examples.h"
-#include "automata/algebra/monoid.h"
+#include "automata/read/source.h"
 #include "base/error.h"
 #include "base/random.h"
 

@@ -1,8 +1,7 @@
-#include "automata/algebra/cycles.h"
-
 #include <gtest/gtest.h>
 
 #include "automata/algebra/group.h"
+#include "automata/algebra/permutation.h"
 #include "automata/read/source.h"
 #include "base/error.h"
 

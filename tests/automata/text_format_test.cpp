@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "automata/read/examples.h"
+#include "automata/read/source.h"
 #include "base/error.h"
 
 namespace lrnn::automata {

@@ -1,6 +1,6 @@
-#include "base/nearest.h"
-
 #include <gtest/gtest.h>
+
+#include "base/text.h"
 
 namespace lrnn {
 namespace {

@@ -1,5 +1,3 @@
-#include "base/text_file.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +6,7 @@
 #include <fstream>
 
 #include "base/config.h"
+#include "base/text.h"
 
 namespace lrnn {
 namespace {

@@ -1,6 +1,6 @@
-#include "base/utf8.h"
-
 #include <gtest/gtest.h>
+
+#include "base/text.h"
 
 namespace lrnn {
 namespace {

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "cli/command.h"
-#include "cli/eval_measure.h"
+#include "cli/eval.h"
 #include "tests/experiments/folder.h"
 
 // The comparison of kernels. A CPU has one, which is enough to see what is written and that the

@@ -1,7 +1,6 @@
-#include "cli/eval_lengths.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/eval.h"
 #include "tests/experiments/folder.h"
 
 namespace lrnn::cli {

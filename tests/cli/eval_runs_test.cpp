@@ -1,9 +1,7 @@
-#include "cli/eval_runs.h"
-
 #include <gtest/gtest.h>
 
 #include "cli/command.h"
-#include "cli/eval_table.h"
+#include "cli/eval.h"
 #include "figures/style.h"
 #include "tests/experiments/folder.h"
 

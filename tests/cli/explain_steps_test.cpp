@@ -1,11 +1,10 @@
-#include "cli/explain_steps.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "automata/read/source.h"
 #include "base/random.h"
+#include "cli/explain.h"
 #include "compile/scales.h"
 #include "ops/torch.h"
 

@@ -1,9 +1,8 @@
-#include "cli/length_chart.h"
-
 #include <gtest/gtest.h>
 
 #include "base/config.h"
-#include "figures/line_chart.h"
+#include "cli/figures.h"
+#include "figures/draw.h"
 #include "tasks/task.h"
 
 namespace lrnn::cli {

@@ -1,5 +1,3 @@
-#include "cli/messages.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,6 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "cli/output.h"
 
 namespace lrnn::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "cli/command.h"
+#include "cli/doctor.h"
 #include "cli/progress.h"
-#include "cli/self_test.h"
 
 namespace lrnn::cli {
 namespace {

@@ -1,7 +1,6 @@
-#include "cli/spectrum_figure.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/figures.h"
 #include "figures/style.h"
 #include "tests/experiments/folder.h"
 

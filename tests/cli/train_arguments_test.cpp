@@ -1,7 +1,6 @@
-#include "cli/train_arguments.h"
-
 #include <gtest/gtest.h>
 
+#include "cli/train.h"
 #include "tests/experiments/folder.h"
 
 namespace lrnn::cli {

@@ -5,22 +5,22 @@
 #include <cmath>
 
 #include "automata/algebra/group.h"
-#include "compile/plan/representation.h"
 #include "base/random.h"
+#include "compile/plan/representation.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 std::vector<GroupPlan> plans_of(const std::string& name, std::vector<int64_t> letters = {}) {
-  const Group group(name);
-  const auto a = right_multiplication(group, std::move(letters));
+  const automata::Group group(name);
+  const auto a = automata::right_multiplication(group, std::move(letters));
   std::vector<Permutation> moves;
   for (int64_t x = 0; x < a.symbols; ++x) moves.push_back(a.letter(x));
   return group_plans(a.states, moves, a.states, moves);
 }
 
 std::vector<int64_t> swaps(const std::string& name) {
-  const Group group(name);
+  const automata::Group group(name);
   std::vector<int64_t> out;
   for (int64_t g = 0; g < group.order(); ++g)
     if (group.element(g).size() == 4) out.push_back(g);  // "(12)"
@@ -57,7 +57,7 @@ TEST(Heads, FindTheFewestHouseholders) {
   EXPECT_EQ(needs(plans_of("S3", swaps("S3"))), "exact 1");
   EXPECT_EQ(needs(plans_of("S4", swaps("S4"))), "exact 1");
   EXPECT_EQ(needs(plans_of("S5", swaps("S5"))), "exact 1");
-  EXPECT_EQ(needs(plans_of("S6", Group("S6").generators())), "exact 3");
+  EXPECT_EQ(needs(plans_of("S6", automata::Group("S6").generators())), "exact 3");
 }
 
 // Householders of a letter multiplied out are its matrix; bitwise in float32 for exact heads, where
@@ -131,4 +131,4 @@ TEST(Heads, DriftingOnesSayHowLongTheyLast) {
 }
 
 }  // namespace
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

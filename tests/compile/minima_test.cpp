@@ -24,7 +24,7 @@ TEST_P(Minima, AreFoundAndFollowed) {
   options.limits.householders = m.householders;
   const auto c = compile(group(m.group, m.letters), options);
   EXPECT_EQ(c->built->network.householders(), m.householders);
-  EXPECT_EQ(c->exactness == automata::Exactness::kExact, m.exact);
+  EXPECT_EQ(c->exactness == Exactness::kExact, m.exact);
   EXPECT_EQ(std::isinf(c->t_safe), m.exact);
   EXPECT_EQ(run(*c, 2000).wrong, 0);
   if (m.householders == 1) return;

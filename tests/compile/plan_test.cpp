@@ -5,17 +5,17 @@
 #include <cmath>
 #include <map>
 
-#include "automata/read/examples.h"
 #include "automata/algebra/group.h"
+#include "automata/read/source.h"
 #include "base/error.h"
 #include "base/random.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 std::vector<Plan> all_plans(const Automaton& a) {
   auto cascade = std::make_shared<Cascade>(a);
-  return plans(a, classify(a, *cascade), cascade);
+  return plans(a, automata::classify(a, *cascade), cascade);
 }
 
 std::string text(const Plan& p) {
@@ -101,7 +101,7 @@ TEST(Plans, SuiteStaysWithinThePublishedSizes) {
                                                            {"t3", {4, 2}},
                                                            {"t4", {6, 3}},
                                                            {"t5", {8, 4}}};
-  for (const auto& e : examples()) {
+  for (const auto& e : automata::examples()) {
     const auto a = e.make();
     const auto all = all_plans(a);
     const auto best = choose(all, {});
@@ -116,7 +116,7 @@ TEST(Plans, RandomAutomataAreFollowed) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     Random random(41, 0, seed);
     const int64_t n = random.between(2, 8), m = random.between(1, 3);
-    const auto a = reachable(
+    const auto a = automata::reachable(
         Automaton::from(n, m, [&](int64_t, int64_t) { return random.between(0, n - 1); }));
     for (const auto& p : all_plans(a)) follow(a, p, "seed " + std::to_string(seed));
   }
@@ -132,7 +132,7 @@ std::string refused(const std::vector<Plan>& all, const Limits& limits) {
 }
 
 TEST(Plans, LimitsChooseOrSayWhatWouldDo) {
-  const auto all = all_plans(find_example("mod5").make());
+  const auto all = all_plans(automata::find_example("mod5").make());
   Limits limits;
   EXPECT_EQ(text(choose(all, limits)), "group 1x4-");
   limits.drift = true;
@@ -147,13 +147,14 @@ TEST(Plans, LimitsChooseOrSayWhatWouldDo) {
       "--drift");
   Limits positive;
   positive.negative = false;
-  EXPECT_EQ(text(choose(all_plans(find_example("contains_aba").make()), positive)), "holonomy 3x1");
+  EXPECT_EQ(text(choose(all_plans(automata::find_example("contains_aba").make()), positive)),
+            "holonomy 3x1");
   EXPECT_THROW(choose(all, positive), Error);
 }
 
 TEST(Plans, ProductsOfResetsRunSideBySide) {
   // Two bits that are written independently: four states, one layer.
-  const auto a = reachable(Automaton::from(4, 5, [](int64_t s, int64_t x) {
+  const auto a = automata::reachable(Automaton::from(4, 5, [](int64_t s, int64_t x) {
     return x == 4 ? s : x < 2 ? (s & 2) | x : (s & 1) | (x - 2) << 1;
   }));
   const auto all = all_plans(a);
@@ -164,7 +165,7 @@ TEST(Plans, ProductsOfResetsRunSideBySide) {
 
 TEST(Plans, GroupsInTwoLayersOfReflections) {
   for (const char* name : {"Z3", "Z60", "D7", "D5"}) {
-    const auto a = right_multiplication(Group(name));
+    const auto a = automata::right_multiplication(automata::Group(name));
     const auto all = all_plans(a);
     Limits limits;
     limits.householders = 1, limits.drift = true;
@@ -176,4 +177,4 @@ TEST(Plans, GroupsInTwoLayersOfReflections) {
 }
 
 }  // namespace
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -1,5 +1,5 @@
 #pragma once
-#include "automata/read/examples.h"
+#include "automata/read/source.h"
 #include "compile/compile.h"
 #include "compile/long_run.h"
 

@@ -20,7 +20,7 @@ class Suite : public testing::TestWithParam<automata::Example> {};
 
 TEST_P(Suite, IsCertifiedAndFollowed) {
   const auto c = compile(example(GetParam().name), {});
-  EXPECT_EQ(c->exactness, automata::Exactness::kExact);
+  EXPECT_EQ(c->exactness, Exactness::kExact);
   EXPECT_EQ(int64_t(c->built->network.layers.size()), c->plan.layers);
   EXPECT_EQ(c->built->network.householders(), c->plan.householders);
   const auto certificate = certify(*c, *model_of(c->weights));
@@ -59,7 +59,7 @@ TEST(Limits, AreKeptOrRefused) {
   options.limits.householders = 2;
   const auto a5 = compile(group("A5"), options);
   EXPECT_EQ(a5->plan.layers, 1);
-  EXPECT_EQ(a5->exactness, automata::Exactness::kDrift);
+  EXPECT_EQ(a5->exactness, Exactness::kDrift);
   EXPECT_EQ(run(*a5, 2000).wrong, 0);
 }
 

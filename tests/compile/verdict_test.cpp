@@ -2,20 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "automata/read/examples.h"
 #include "automata/read/source.h"
 #include "base/error.h"
 #include "base/random.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 class Judged {
  public:
-  explicit Judged(const Source& source) : subject_(load(source)) {
+  explicit Judged(const automata::Source& source) : subject_(automata::load(source)) {
     const auto& a = subject_.automaton;
     auto cascade = std::make_shared<Cascade>(a);
-    class_ = classify(a, *cascade);
+    class_ = automata::classify(a, *cascade);
     plans_ = plans(a, class_, cascade);
     verdicts_ = verdicts(class_, evidence(a, class_, *cascade), plans_);
   }
@@ -37,19 +36,19 @@ class Judged {
   }
 
  private:
-  Subject subject_;
+  automata::Subject subject_;
   Class class_;
   std::vector<Plan> plans_;
   std::vector<Verdict> verdicts_;
 };
 
-Source of_group(const std::string& group, const std::string& letters = "") {
-  Source s;
+automata::Source of_group(const std::string& group, const std::string& letters = "") {
+  automata::Source s;
   s.group = group, s.letters = letters;
   return s;
 }
-Source of_example(const std::string& name) {
-  Source s;
+automata::Source of_example(const std::string& name) {
+  automata::Source s;
   s.example = name;
   return s;
 }
@@ -169,8 +168,8 @@ void coherent(const Judged& j) {
 }
 
 TEST(Verdicts, LargerModelsDoWhatSmallerOnesDo) {
-  for (const auto& e : examples()) coherent(Judged(of_example(e.name)));
+  for (const auto& e : automata::examples()) coherent(Judged(of_example(e.name)));
 }
 
 }  // namespace
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

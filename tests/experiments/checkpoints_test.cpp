@@ -1,6 +1,6 @@
 #include "experiments/checkpoints.h"
 
-#include "experiments/append_file.h"
+#include "experiments/files.h"
 #include "tests/experiments/folder.h"
 
 namespace lrnn::experiments {

@@ -1,5 +1,4 @@
-#include "experiments/curves.h"
-
+#include "experiments/metrics.h"
 #include "tests/experiments/small_run.h"
 
 namespace lrnn::experiments {

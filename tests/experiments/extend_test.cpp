@@ -1,5 +1,5 @@
-#include "experiments/ending.h"
-#include "experiments/json_lines.h"
+#include "experiments/folder.h"
+#include "experiments/metrics.h"
 #include "tests/experiments/small_run.h"
 #include "training/schedule.h"
 

@@ -1,8 +1,8 @@
-#include "experiments/message.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
+
+#include "experiments/run.h"
 
 namespace lrnn::experiments {
 namespace {

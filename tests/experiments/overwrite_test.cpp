@@ -1,7 +1,7 @@
 #include <sys/file.h>
 
-#include "experiments/remove.h"
-#include "experiments/start.h"
+#include "experiments/folder.h"
+#include "experiments/run.h"
 #include "tests/experiments/small_run.h"
 
 // What --overwrite removes, and what it leaves alone.

@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "experiments/folder.h"
+#include "experiments/metrics.h"
 #include "experiments/outcome.h"
-#include "experiments/result.h"
 #include "experiments/runner.h"
 #include "tests/experiments/folder.h"
 

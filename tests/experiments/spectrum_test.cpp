@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/best_map.h"
+#include "experiments/transition.h"
 #include "ops/torch.h"
 #include "tests/experiments/folder.h"
 

@@ -3,8 +3,8 @@
 
 #include <csignal>
 
-#include "experiments/result.h"
-#include "experiments/state.h"
+#include "experiments/checkpoints.h"
+#include "experiments/metrics.h"
 #include "tests/experiments/small_run.h"
 
 namespace lrnn::experiments {

@@ -1,8 +1,6 @@
 #include "compile/long_run.h"
 #include "experiments/compiled.h"
 #include "experiments/run.h"
-#include "experiments/start.h"
-#include "experiments/tokens.h"
 #include "model/checkpoint.h"
 #include "tests/experiments/folder.h"
 

@@ -1,12 +1,11 @@
+#include "figures/chart.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "figures/apart.h"
-#include "figures/axis.h"
-#include "figures/line_chart.h"
-#include "figures/spectrum.h"
+#include "figures/draw.h"
 #include "tests/figures/xml.h"
 
 namespace lrnn::figures {

@@ -1,9 +1,7 @@
-#include "figures/stack.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "figures/line_chart.h"
+#include "figures/draw.h"
 
 namespace lrnn::figures {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 
 // Every build of the kernel that this machine can run, straight through its own interface, against
 // loops over the recurrence and its derivative in double.

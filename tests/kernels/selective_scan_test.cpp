@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 
 // Every build of the kernel that this machine can run, straight through its own interface, against
 // loops over the recurrence in double. The gradients are those of finite differences of the loops.

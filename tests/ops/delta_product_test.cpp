@@ -1,7 +1,7 @@
 #include "ops/delta_product/delta_product.h"
 
 #include "base/error.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 #include "tests/close.h"
 #include "tests/ops/delta_product_cases.h"
 

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 #include "tests/close.h"
 #include "tests/ops/diagonal_cases.h"
 

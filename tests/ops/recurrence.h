@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 #include "ops/problem.h"
 #include "ops/torch.h"
 #include "tests/close.h"

@@ -1,7 +1,7 @@
 #include "ops/selective_scan/selective_scan.h"
 
 #include "base/error.h"
-#include "kernels/isa.h"
+#include "kernels/dispatch.h"
 #include "tests/close.h"
 #include "tests/ops/selective_scan_cases.h"
 

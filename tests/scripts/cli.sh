@@ -31,6 +31,8 @@ expect 2 "--jobs: -1 is too small" "$lrnn" reproduce chomsky --jobs -1
 expect 2 "--seed: -1" "$lrnn" tasks show parity --seed -1
 expect 2 "--count: few is not a number" "$lrnn" tasks show parity --count few
 expect 2 "--count: 1.5 is not a number that it takes" "$lrnn" tasks show parity --count 1.5
+expect 2 "--json takes no value" "$lrnn" tasks --json=x
+expect 2 "--samples: inf is not a number that it takes" "$lrnn" eval runs/x --samples inf
 [ ! -e "$work/never" ] || fail "a run that cannot start left a folder"
 sed 's/^  steps:/  stepps:/' configs/tiny.yaml >"$work/bad.yaml"
 line=$(grep -n stepps "$work/bad.yaml" | cut -d: -f1)

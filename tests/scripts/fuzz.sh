@@ -11,7 +11,7 @@ flags="-std=c++20 -O1 -g1 -fsanitize=fuzzer,address,undefined -fno-sanitize-reco
 $clang $flags "$work/x.cpp" -o "$work/x" 2>"$work/err" || { echo "skipped: $clang has no libFuzzer"; exit 77; }
 [ -z "${NLOHMANN:-}" ] || flags="$flags -I$NLOHMANN"
 
-sources="src/base/nearest.cpp src/base/text_file.cpp src/base/utf8.cpp"
+sources="src/base/text.cpp"
 for name in automaton minimal read/nfa read/regex read/regex_parse read/named_table read/json_format read/graph_format; do
   sources="$sources src/automata/$name.cpp"
 done

@@ -1,9 +1,8 @@
-#include "automata/algebra/generated_group.h"
-
 #include <algorithm>
 #include <map>
 
-#include "automata/algebra/cycles.h"
+#include "automata/algebra/group.h"
+#include "automata/algebra/permutation.h"
 #include "automata/algebra/permutation_group.h"
 #include "base/error.h"
 

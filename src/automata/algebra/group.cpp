@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "automata/algebra/cycles.h"
-#include "automata/algebra/generated_group.h"
 #include "automata/algebra/permutation.h"
 #include "base/error.h"
 

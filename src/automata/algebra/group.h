@@ -69,4 +69,7 @@ class Group {
 // letters every element is one.
 Automaton right_multiplication(const Group& group, std::vector<int64_t> letters = {});
 
+// The group of permutations such as "(123)(45),(12)": see Group.
+std::shared_ptr<const Group::Law> generated_law(const std::string& name);
+
 }  // namespace lrnn::automata

@@ -4,7 +4,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "automata/algebra/index.h"
+#include "automata/automaton.h"
 #include "base/error.h"
 
 namespace lrnn::automata {

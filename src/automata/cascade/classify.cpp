@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "automata/algebra/monoid.h"
 #include "automata/algebra/permutation_group.h"
+#include "automata/automaton.h"
 #include "base/error.h"
 
 namespace lrnn::automata {

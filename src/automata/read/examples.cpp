@@ -1,12 +1,11 @@
-#include "automata/read/examples.h"
-
 #include <algorithm>
 #include <functional>
 #include <map>
 
 #include "automata/read/regex.h"
+#include "automata/read/source.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 namespace {
@@ -226,11 +225,10 @@ const Example& find_example(const std::string& name) {
     if (e.name == name) return e;
     names.push_back(e.name);
   }
-  const auto meant = nearest(name, names);
   std::string list;
   for (const auto& n : names) list += (list.empty() ? "" : " ") + n;
   throw Error(cat("there is no example '", name, "'"),
-              meant.empty() ? cat("examples are ", list) : cat("did you mean '", meant, "'?"));
+              did_you_mean(name, names, cat("examples are ", list)));
 }
 
 }  // namespace lrnn::automata

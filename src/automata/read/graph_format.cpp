@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <map>
 
-#include "automata/read/named_table.h"
 #include "automata/read/text_format.h"
-#include "base/utf8.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 namespace {

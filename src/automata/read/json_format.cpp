@@ -1,8 +1,7 @@
-#include "automata/read/named_table.h"
 #include "automata/read/text_format.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text_file.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 namespace {

@@ -1,8 +1,6 @@
-#include "automata/read/named_table.h"
-
-#include "base/utf8.h"
+#include "automata/read/text_format.h"
 #include "base/error.h"
-#include "base/nearest.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 
@@ -35,9 +33,8 @@ void NamedTable::add_symbol(const std::string& name) {
 int64_t NamedTable::state(const std::string& name, const std::string& use) const {
   const auto found = states_.find(name);
   if (found != states_.end()) return found->second;
-  const auto meant = nearest(name, names_);
   fail(cat(use, " '", name, "'", use.ends_with("leads to") ? ", which" : "", " is not a state"),
-       meant.empty() ? "" : cat("did you mean '", meant, "'?"));
+       did_you_mean(name, names_));
 }
 
 void NamedTable::set_start(const std::string& name) {

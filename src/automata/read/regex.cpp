@@ -4,9 +4,8 @@
 #include <set>
 
 #include "automata/read/nfa.h"
-#include "automata/read/regex_parse.h"
-#include "base/utf8.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 namespace {

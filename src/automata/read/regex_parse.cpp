@@ -1,10 +1,9 @@
-#include "automata/read/regex_parse.h"
-
 #include <algorithm>
 #include <map>
 
-#include "base/utf8.h"
+#include "automata/read/regex.h"
 #include "base/error.h"
+#include "base/text.h"
 
 namespace lrnn::automata {
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "automata/algebra/cycles.h"
-#include "automata/read/examples.h"
+#include "automata/algebra/permutation.h"
 #include "automata/read/regex.h"
 #include "automata/read/text_format.h"
 #include "base/error.h"

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "automata/automaton.h"
 #include "automata/algebra/group.h"
+#include "automata/automaton.h"
 
 namespace lrnn::automata {
 
@@ -28,5 +28,15 @@ struct Subject {
 // identity), "generators" or elements such as "(12),(123)" or "1,5,24". A list of permutations such
 // as "(123456),(12)" is the group they generate, and they are its letters unless others are named.
 Subject load(const Source& source);
+
+// A named automaton of the suite: every plan is tested on all of them.
+struct Example {
+  std::string name, about;
+  bool recogniser;  // a language, not states to track
+  Automaton (*make)();
+};
+
+const std::vector<Example>& examples();
+const Example& find_example(const std::string& name);  // throws with the nearest name
 
 }  // namespace lrnn::automata

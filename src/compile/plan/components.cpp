@@ -3,10 +3,10 @@
 #include <map>
 #include <numeric>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/parts.h"
+#include "automata/automaton.h"
+#include "compile/plan/plan.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 bool Component::has_group(int64_t level) const {
   for (const int64_t c : cascade->classes_of(level))
     if (groups[at(c)]) return true;
@@ -71,4 +71,4 @@ std::vector<Component> components_of(const Automaton& a, std::shared_ptr<const C
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "compile/plan/parts.h"
+#include "compile/plan/plan.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 constexpr double kLeastGap = 1.0 / 64;  // what a table behind a norm tells apart with room to spare
@@ -77,4 +77,4 @@ std::optional<DefinitePlan> definite_plan(const Automaton& a, int64_t k) {
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

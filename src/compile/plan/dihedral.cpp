@@ -3,11 +3,11 @@
 #include <limits>
 #include <numbers>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/parts.h"
+#include "automata/automaton.h"
+#include "compile/plan/plan.h"
 #include "compile/plan/representation.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 using Vector = std::array<double, 2>;
@@ -62,7 +62,7 @@ double margin_of(const std::vector<DihedralPlan::Point>& points) {
 std::optional<DihedralPlan> dihedral_plan(const Automaton& a) {
   std::vector<Permutation> letters;
   for (int64_t x = 0; x < a.symbols; ++x) letters.push_back(a.letter(x));
-  if (StabiliserChain(a.states, letters).order() > static_cast<double>(kMostElements))
+  if (automata::StabiliserChain(a.states, letters).order() > static_cast<double>(kMostElements))
     return std::nullopt;
   const PermutationGroup group(a.states, letters);
   const auto irrep = plane_irrep(group);
@@ -98,4 +98,4 @@ std::optional<DihedralPlan> dihedral_plan(const Automaton& a) {
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

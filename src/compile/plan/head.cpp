@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/representation.h"
+#include "automata/automaton.h"
 #include "base/error.h"
+#include "compile/plan/representation.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 constexpr int64_t kIrrepOrder = 200;  // groups whose irreps come from all of their elements
@@ -226,7 +226,8 @@ int64_t GroupPlan::decode(const std::vector<int64_t>& cosets) const {
 
 std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation>& letters,
                                    int64_t tiles, const std::vector<Permutation>& on_tiles) {
-  if (StabiliserChain(points, letters).order() > static_cast<double>(PermutationGroup::kLargest))
+  if (automata::StabiliserChain(points, letters).order() >
+      static_cast<double>(PermutationGroup::kLargest))
     return {};
   GroupPlan frame;
   frame.group = PermutationGroup(points, letters);
@@ -236,8 +237,9 @@ std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation
   for (int64_t t = 0; t < tiles; ++t) still.push_back(static_cast<int>(t));
   frame.tiles = {still};
   for (int64_t g = 1; g < frame.group.order(); ++g)
-    frame.tiles.push_back(compose(moves.at(frame.group.generators()[at(frame.group.last(g))]),
-                                  frame.tiles[at(frame.group.parent(g))]));
+    frame.tiles.push_back(
+        automata::compose(moves.at(frame.group.generators()[at(frame.group.last(g))]),
+                          frame.tiles[at(frame.group.parent(g))]));
   std::set<int64_t> distinct;
   for (const auto& p : letters) distinct.insert(frame.group.find(p));
   frame.letters.assign(distinct.begin(), distinct.end());
@@ -270,4 +272,4 @@ std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -4,8 +4,13 @@
 #include <vector>
 
 #include "automata/algebra/permutation_group.h"
+#include "automata/automaton.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
+
+using automata::at;
+using automata::Permutation;
+using automata::PermutationGroup;
 
 // One factor I - beta k k^T of a transition, k = root / |root|.
 struct Householder {
@@ -60,4 +65,4 @@ struct GroupPlan {
 std::vector<GroupPlan> group_plans(int64_t points, const std::vector<Permutation>& letters,
                                    int64_t tiles, const std::vector<Permutation>& on_tiles);
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

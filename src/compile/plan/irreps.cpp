@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "automata/algebra/eigen.h"
-#include "automata/algebra/index.h"
-#include "compile/plan/representation.h"
+#include "automata/automaton.h"
 #include "base/random.h"
+#include "compile/plan/representation.h"
 
 // A generic symmetric matrix that commutes with the action has real irreducible eigenspaces.
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 // One random number per orbit of pairs of axes, with signs along the orbit.
@@ -88,4 +87,4 @@ std::vector<Irrep> irreps_in(const PermutationGroup& group, const SignedAction& 
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

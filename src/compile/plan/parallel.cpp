@@ -2,11 +2,11 @@
 #include <numeric>
 #include <set>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/parts.h"
+#include "automata/automaton.h"
+#include "compile/plan/plan.h"
 
 // Congruences: partitions of the states that every letter respects (Hartmanis and Stearns).
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 using Blocks = std::vector<int64_t>;  // of each state, numbered in the order of the states
@@ -134,4 +134,4 @@ std::vector<std::vector<Component>> parallel_components(const Automaton& a) {
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

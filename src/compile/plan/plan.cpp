@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "compile/plan/parts.h"
 #include "base/error.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 constexpr double kAlways = std::numeric_limits<double>::infinity();
@@ -157,4 +156,4 @@ const Plan& choose(const std::vector<Plan>& plans, const Limits& limits) {
   throw Error("no plan fits these limits", hint);
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -1,10 +1,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "automata/algebra/index.h"
+#include "automata/automaton.h"
 #include "compile/plan/representation.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 // [r^k] or [r^k, s r^k] for every k, when r and s make the whole group so.
@@ -47,4 +47,4 @@ std::optional<Irrep> plane_irrep(const PermutationGroup& group) {
   return std::nullopt;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

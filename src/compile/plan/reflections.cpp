@@ -2,12 +2,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "automata/algebra/eigen.h"
-#include "compile/plan/representation.h"
 #include "base/random.h"
+#include "compile/plan/representation.h"
 
 // Cartan and Dieudonne: an orthogonal M is a product of rank(I - M) reflections and of no fewer.
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 using Matrix = std::vector<double>;
@@ -138,4 +137,4 @@ double largest_turn(const std::vector<double>& matrix, int64_t dim) {
   return 2 * std::asin(std::min(1.0, std::sqrt(std::max(0.0, e.values.back())) / 2));
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -3,10 +3,10 @@
 #include <optional>
 #include <vector>
 
-#include "compile/plan/head.h"
 #include "automata/algebra/permutation_group.h"
+#include "compile/plan/head.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 
 // A group as signed permutations of axes: element g takes axis i to sign[g][i] * axis image[g][i].
 struct SignedAction {
@@ -47,4 +47,11 @@ std::vector<Householder> reflections_of(const std::vector<double>& matrix, int64
 // How far a matrix turns the direction it turns most, in radians.
 double largest_turn(const std::vector<double>& matrix, int64_t dim);
 
-}  // namespace lrnn::automata
+// Eigenvalues of a symmetric n x n matrix, increasing, and unit eigenvectors: vectors[k * n + i] is
+// entry i of the one for values[k]. Jacobi's rotations: slow and as precise as doubles are.
+struct Eigen {
+  std::vector<double> values, vectors;
+};
+Eigen eigen_of(std::vector<double> matrix, int64_t n);
+
+}  // namespace lrnn::compile

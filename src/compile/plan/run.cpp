@@ -1,11 +1,11 @@
 #include <cmath>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/plan.h"
+#include "automata/automaton.h"
 #include "base/error.h"
+#include "compile/plan/plan.h"
 
 // Plans as they will run: what every head holds, and nothing that a head does not hold.
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 // The group of one class, held as the cosets that its heads tell apart.
@@ -43,9 +43,9 @@ class RunningComponent {
       const auto action = cascade.action(d, t);
       const auto &before = cascade.sets()[at(t.before)], &after = cascade.sets()[at(t.after)];
       const int64_t old = before.depth == d ? coordinate(d, before.type) : 0;
-      if (action.kind == LevelAction::kPermutation && groups_[at(action.type)])
+      if (action.kind == automata::LevelAction::kPermutation && groups_[at(action.type)])
         groups_[at(action.type)]->read(action.points);
-      if (action.kind == LevelAction::kReset)
+      if (action.kind == automata::LevelAction::kReset)
         x_[at(d - 1)] = before_group(action.type, action.target);
       if (before.depth == d) t.before = before.tiles[at(old)];
       if (after.depth == d) t.after = after.tiles[at(coordinate(d, after.type))];
@@ -59,7 +59,7 @@ class RunningComponent {
     return groups_[at(type)] ? groups_[at(type)]->tiles()[at(x)] : x;
   }
   int64_t before_group(int64_t type, int64_t target) const {
-    return groups_[at(type)] ? inverse(groups_[at(type)]->tiles())[at(target)] : target;
+    return groups_[at(type)] ? automata::inverse(groups_[at(type)]->tiles())[at(target)] : target;
   }
 
   const Component& c_;
@@ -119,4 +119,4 @@ std::vector<int64_t> run(const Plan& plan, const Automaton& a, const std::vector
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <set>
 
-#include "automata/algebra/index.h"
-#include "compile/plan/representation.h"
+#include "automata/automaton.h"
 #include "base/random.h"
+#include "compile/plan/representation.h"
 
-namespace lrnn::automata {
+namespace lrnn::compile {
 namespace {
 
 constexpr int64_t kSampledOrder = 1500;  // groups whose subgroups are looked for
@@ -234,4 +234,4 @@ std::vector<Householder> reflections_of(const Permutation& image, const std::vec
   return out;
 }
 
-}  // namespace lrnn::automata
+}  // namespace lrnn::compile

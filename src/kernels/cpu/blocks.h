@@ -151,5 +151,13 @@ void copy_matrix(const F* in, int64_t in_row, int64_t rows, int64_t columns, F* 
     std::memcpy(out + i * out_row, in + i * in_row, size_t(columns) * sizeof(F));
 }
 
+// A unit for every head, at `cost` multiply-adds for a token and an element of the state.
+template <class Problem>
+void run_heads(const Problem& p, double cost, const Parallel& parallel,
+               void (*unit)(const Problem&, const Unit&)) {
+  const double work = cost * double(p.B * p.T * p.H) * double(p.K * p.V + 256);
+  run_units({p.S, p.H, p.T, p.cu_seqlens, work}, parallel, [&](const Unit& u) { unit(p, u); });
+}
+
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

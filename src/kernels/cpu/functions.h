@@ -126,5 +126,16 @@ template <class F, bool kNegative> inline Vec<F> transition(Vec<F> e) {
 // Its derivative with respect to the exponent.
 template <class F, bool kNegative> inline Vec<F> slope(Vec<F> e) { return kNegative ? 2 * e : e; }
 
+// a = exp(log_decay) or 2 exp(log_decay) - 1, and its slope where it is wanted. Rows of `a` and
+// `slopes` are whole vectors.
+template <class F>
+void read_decay(const F* log_decay, int64_t K, bool negative, F* a, F* slopes = nullptr) {
+  over<F>(K, [&](int64_t i, auto part) {
+    const Vec<F> e = exp_(load(log_decay + i, part));
+    store(a + i, negative ? transition<F, true>(e) : e);
+    if (slopes) store(slopes + i, negative ? slope<F, true>(e) : e);
+  });
+}
+
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

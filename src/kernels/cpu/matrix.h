@@ -11,24 +11,32 @@ template <class F> struct Operand {
   const F* data;
   int64_t row, column;
 };
+// One that is read or written by whole rows.
+template <class F> struct Matrix {
+  F* data;
+  int64_t row;
+};
+struct ProductSize {
+  int64_t rows, columns, depth;
+};
 
 // out[m, :] (+)= sum_k a[m, k] b[k, :] for a tile of M rows and NV vectors.
 template <class F, int M, int NV>
-inline void product_tile(const F* a, int64_t a_row, int64_t a_column, const F* b, int64_t b_row,
-                         int64_t depth, F* out, int64_t out_row, bool accumulate) {
+inline void product_tile(Operand<F> a, Matrix<const F> b, int64_t depth, Matrix<F> out,
+                         bool accumulate) {
   constexpr int W = kLanes<F>;
   Vec<F> sum[M][NV];
   for (int m = 0; m < M; ++m)
     for (int n = 0; n < NV; ++n)
-      sum[m][n] = accumulate ? load(out + m * out_row + n * W) : Vec<F>{};
-  for (int64_t k = 0; k < depth; ++k, a += a_column, b += b_row) {
+      sum[m][n] = accumulate ? load(out.data + m * out.row + n * W) : Vec<F>{};
+  for (int64_t k = 0; k < depth; ++k, a.data += a.column, b.data += b.row) {
     Vec<F> row[NV];
-    for (int n = 0; n < NV; ++n) row[n] = load(b + n * W);
+    for (int n = 0; n < NV; ++n) row[n] = load(b.data + n * W);
     for (int m = 0; m < M; ++m)
-      for (int n = 0; n < NV; ++n) sum[m][n] += a[m * a_row] * row[n];
+      for (int n = 0; n < NV; ++n) sum[m][n] += a.data[m * a.row] * row[n];
   }
   for (int m = 0; m < M; ++m)
-    for (int n = 0; n < NV; ++n) store(out + m * out_row + n * W, sum[m][n]);
+    for (int n = 0; n < NV; ++n) store(out.data + m * out.row + n * W, sum[m][n]);
 }
 
 // Which part of the depth a row block [m, m + M) needs; the identity for full matrices.
@@ -49,42 +57,46 @@ struct Upper {
   int64_t end(int64_t) const { return INT64_MAX; }
 };
 
-template <class F, int M, int NV, class Shape>
-inline int64_t product_rows(int64_t m, int64_t rows, Operand<F> a, const F* b, int64_t b_row,
-                            int64_t depth, F* out, int64_t out_row, bool accumulate, Shape shape) {
-  for (; m + M <= rows; m += M) {
-    const int64_t begin = shape.begin(m), last = shape.end(m + M),
-                  end = last < depth ? last : depth;
-    product_tile<F, M, NV>(a.data + m * a.row + begin * a.column, a.row, a.column,
-                           b + begin * b_row, b_row, end - begin, out + m * out_row, out_row,
-                           accumulate);
-  }
-  return m;
-}
+template <class F, class Shape> struct Product {
+  int64_t rows, depth;
+  Operand<F> a;
+  Matrix<const F> b;
+  Matrix<F> out;
+  bool accumulate;
+  Shape shape;
 
-template <class F, int NV, class Shape>
-inline void product_panel(int64_t rows, Operand<F> a, const F* b, int64_t b_row, int64_t depth,
-                          F* out, int64_t out_row, bool accumulate, Shape shape) {
-  constexpr int M = kManyRegisters ? (NV == 4 ? 6 : 8) : (NV == 2 ? 6 : 8);
-  int64_t m = product_rows<F, M, NV>(0, rows, a, b, b_row, depth, out, out_row, accumulate, shape);
-  m = product_rows<F, 4, NV>(m, rows, a, b, b_row, depth, out, out_row, accumulate, shape);
-  m = product_rows<F, 2, NV>(m, rows, a, b, b_row, depth, out, out_row, accumulate, shape);
-  product_rows<F, 1, NV>(m, rows, a, b, b_row, depth, out, out_row, accumulate, shape);
-}
+  // As many tiles of M rows as there are from row m on; the result is the first row that is left.
+  template <int M, int NV> inline int64_t tiles(int64_t m, int64_t column) const {
+    for (; m + M <= rows; m += M) {
+      const int64_t begin = shape.begin(m), last = shape.end(m + M),
+                    end = last < depth ? last : depth;
+      product_tile<F, M, NV>({a.data + m * a.row + begin * a.column, a.row, a.column},
+                             {b.data + begin * b.row + column, b.row}, end - begin,
+                             {out.data + m * out.row + column, out.row}, accumulate);
+    }
+    return m;
+  }
+
+  template <int NV> inline void panel(int64_t column) const {
+    constexpr int M = kManyRegisters ? (NV == 4 ? 6 : 8) : (NV == 2 ? 6 : 8);
+    int64_t m = tiles<M, NV>(0, column);
+    m = tiles<4, NV>(m, column);
+    m = tiles<2, NV>(m, column);
+    tiles<1, NV>(m, column);
+  }
+};
 
 // out [rows, columns] (+)= a [rows, depth] b [depth, columns]; columns is a multiple of the lanes.
 template <class F, class Shape = Full>
-void product(int64_t rows, int64_t columns, int64_t depth, Operand<F> a, const F* b, int64_t b_row,
-             F* out, int64_t out_row, bool accumulate, Shape shape = {}) {
+void product(ProductSize size, Operand<F> a, Matrix<const F> b, Matrix<F> out, bool accumulate,
+             Shape shape = {}) {
   constexpr int W = kLanes<F>;
+  const Product<F, Shape> x{size.rows, size.depth, a, b, out, accumulate, shape};
   int64_t n = 0;
   if constexpr (kManyRegisters)
-    for (; n + 4 * W <= columns; n += 4 * W)
-      product_panel<F, 4>(rows, a, b + n, b_row, depth, out + n, out_row, accumulate, shape);
-  for (; n + 2 * W <= columns; n += 2 * W)
-    product_panel<F, 2>(rows, a, b + n, b_row, depth, out + n, out_row, accumulate, shape);
-  for (; n < columns; n += W)
-    product_panel<F, 1>(rows, a, b + n, b_row, depth, out + n, out_row, accumulate, shape);
+    for (; n + 4 * W <= size.columns; n += 4 * W) x.template panel<4>(n);
+  for (; n + 2 * W <= size.columns; n += 2 * W) x.template panel<2>(n);
+  for (; n < size.columns; n += W) x.template panel<1>(n);
 }
 
 // out [columns, rows] = in [rows, columns]^T; both sizes are multiples of the lanes.

@@ -93,7 +93,7 @@ template <class F, class IO> struct MlstmChunk {
       row[t] = i[t];
     }
     transpose(k, ldk, Cp, Kp, KT, ldc);
-    product<F>(L, Cp, p.K, {q, ldk, 1}, KT, ldc, A, ldc, false);
+    product<F>({L, Cp, p.K}, {q, ldk, 1}, {KT, ldc}, {A, ldc}, false);
     for (int64_t t = 0; t < L; ++t) {
       F* const row = A + t * ldc;
       F total = 0;

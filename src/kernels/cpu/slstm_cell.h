@@ -100,5 +100,16 @@ void row_times(const F* x, int64_t depth, const F* A, int64_t row, int64_t colum
   for (; c < columns; c += W) row_times_block<F, 1, 8>(x, depth, A + c, row, out + c);
 }
 
+template <class Problem>
+void run_slstm(const Problem& p, const Parallel& parallel,
+               void (*group)(const Problem&, const SlstmGroup&)) {
+  const int64_t groups = slstm_groups(p.S);
+  const double work = double(p.B * p.T * p.H) * double(4 * p.D * p.D + 100 * p.D);
+  run_pieces(groups * p.H, work, parallel, [&](int64_t i) {
+    const int64_t g = i / p.H;
+    group(p, {i % p.H, g, g * p.S / groups, (g + 1) * p.S / groups});
+  });
+}
+
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

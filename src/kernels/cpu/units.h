@@ -2,7 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/parallel.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
 // How the recurrences are shared out: one unit is one head (or group of channels) of one sequence.

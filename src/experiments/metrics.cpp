@@ -1,0 +1,88 @@
+#include "experiments/metrics.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "experiments/run.h"
+
+namespace lrnn::experiments {
+
+std::vector<nlohmann::ordered_json> read_json_lines(const std::string& file) {
+  std::vector<nlohmann::ordered_json> out;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (auto json = nlohmann::ordered_json::parse(line, nullptr, false); json.is_object())
+      out.push_back(std::move(json));
+  return out;
+}
+
+double number_in(const nlohmann::ordered_json& object, const std::string& key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+namespace fs = std::filesystem;
+
+Curves read_curves(const std::string& folder) {
+  if (fs::exists(folder + "/manifest.json"))
+    throw Error(cat(folder, " is a checkpoint"), "curves belong to the run: give its folder");
+  if (!fs::exists(folder + "/config.yaml"))
+    throw Error(cat(folder, " is not a run"), "give the folder that `lrnn train --out` wrote");
+  Curves out{.folder = folder,
+             .steps = read_config(folder + "/config.yaml", {}).train.steps,
+             .train = {},
+             .eval = {},
+             .changes = {}};
+  for (auto& line : read_json_lines(folder + "/metrics.jsonl")) {
+    const auto kind = line.value("kind", "");
+    auto& lines = kind == "train" ? out.train : kind == "eval" ? out.eval : out.changes;
+    lines.push_back(std::move(line));
+  }
+  if (out.train.empty() && out.eval.empty())
+    throw Error(cat("the run in ", folder, " has no metrics yet"),
+                fs::exists(folder + "/compiled.json")
+                    ? "it was compiled and not trained: there are no curves"
+                    : "let it train on: it writes them every train.log_every steps");
+  return out;
+}
+
+using Json = nlohmann::ordered_json;
+using training::Evaluation;
+using training::Tally;
+
+Json to_json(const Evaluation& e) {
+  Json out{{"accuracy", e.accuracy()}, {"scaled", e.scaled()},       {"chance", e.chance},
+           {"loss", e.loss},           {"right", e.sequences.right}, {"count", e.sequences.count}};
+  if (e.tokens.count) {
+    out["token_accuracy"] = e.tokens.accuracy();
+    out["tokens"] = {{"right", e.tokens.right}, {"count", e.tokens.count}};
+    out["prefix"] = e.prefix;
+  }
+  auto lengths = Json::array();
+  for (const auto& [length, tally] : e.by_length)
+    lengths.push_back({{"length", length}, {"right", tally.right}, {"count", tally.count}});
+  out["by_length"] = std::move(lengths);
+  return out;
+}
+
+Evaluation evaluation_from_json(const Json& json) {
+  const auto tally = [](const Json& from) {
+    return Tally{from.at("right").get<int64_t>(), from.at("count").get<int64_t>()};
+  };
+  Evaluation out;
+  // A loss that is not finite is null in JSON.
+  out.loss = json.at("loss").is_number() ? json.at("loss").get<double>() : std::nan("");
+  out.sequences = tally(json);
+  out.chance = json.at("chance").get<double>();
+  if (json.contains("tokens")) {
+    out.tokens = tally(json.at("tokens"));
+    out.prefix = json.at("prefix").get<std::vector<double>>();
+  }
+  for (const auto& item : json.at("by_length"))
+    out.by_length[item.at("length").get<int64_t>()] = tally(item);
+  return out;
+}
+
+}  // namespace lrnn::experiments

@@ -1,0 +1,33 @@
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "training/evaluate.h"
+
+// What a run has measured, as JSON: the lines of metrics.jsonl, evaluations, curves.
+namespace lrnn::experiments {
+
+// The objects of metrics.jsonl or timing.jsonl; none when there is no such file. A line that was
+// cut short is passed over.
+std::vector<nlohmann::ordered_json> read_json_lines(const std::string& file);
+
+// The number under that key. NaN where it is missing, or null: so JSON writes what is not finite.
+double number_in(const nlohmann::ordered_json& object, const std::string& key);
+
+// How a run went, from its metrics.jsonl; it may be unfinished, or at work.
+struct Curves {
+  std::string folder;
+  int64_t steps = 0;  // where it is to end
+  // The lines by their kind: training, evaluations, and changes of its end.
+  std::vector<nlohmann::ordered_json> train, eval, changes;
+};
+
+// An Error when the folder is no run, or one that has not come so far yet.
+Curves read_curves(const std::string& folder);
+
+// Everything in an evaluation, and back again without loss.
+nlohmann::ordered_json to_json(const training::Evaluation& evaluation);
+training::Evaluation evaluation_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace lrnn::experiments
