@@ -7,8 +7,8 @@ mode is in tests/scripts/tangents_from_python.py.
 import functools
 import warnings
 
+from lib.harness import close, refused, run  # first: it skips where there is no torch
 import torch
-from lib.harness import close, refused, run
 from lib.problems import everything, problems, results, wide
 from torch.utils._python_dispatch import TorchDispatchMode
 
