@@ -25,11 +25,12 @@ HEAD = """# C++ and Python API of the ops
 <!-- Written by scripts/api.py from the headers of src/ops; a test compares. -->
 
 Everything is in `namespace lrnn::ops` and in `liblrnn.so`; `find_package(lrnn)` finds it after `make install`, and
-[examples/cpp](../examples/cpp/CMakeLists.txt) shows how. In Python the same ops are `torch.ops.lrnn.NAME` after
-`torch.ops.load_library("build/liblrnn.so")`.
+[examples/cpp](../examples/cpp/CMakeLists.txt) shows how. In Python the same ops are `lrnn.NAME`, and
+`torch.ops.lrnn.NAME` after `import lrnn` ([Python](python.md)).
 
 * Shapes: B sequences, T tokens, N steps a token, H heads, K key and V value channels. `[B,T,H,D]` throughout.
-* Any length from 1 on, any sizes; float32, float64 or bfloat16. The state is float32 for bfloat16 inputs.
+* Any length from 1 on, any sizes; float32, float64, bfloat16, or float16 through float32. The state is float32 for inputs
+  of 16 bits.
 * The state goes in and comes out: a decoding step is a call with T = 1.
 * An input that does not fit is an `lrnn::Error` of one sentence that names it.
 * [Derivatives](numerics.md#derivatives) says which there are.

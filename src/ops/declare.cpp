@@ -15,6 +15,14 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
+// Of a gradient, whose own is not written.
+struct Refusal final : torch::autograd::Node {
+  const char* op = "";
+  variable_list apply(variable_list&&) override {
+    throw Error(cat("[", op, "] has no second derivative"));
+  }
+};
+
 }  // namespace
 
 std::string argument(const Field& field, bool inner) {
@@ -72,6 +80,15 @@ torch::autograd::edge_list edges_of(c10::ArrayRef<Slot> inputs) {
       out.emplace_back();
   }
   return out;
+}
+
+void refuse_next_derivative(const char* op, const variable_list& from, const variable_list& grads) {
+  if (!torch::autograd::any_variable_requires_grad(from)) return;
+  const std::shared_ptr<Refusal> refusal(new Refusal, torch::autograd::deleteNode);
+  refusal->op = op;
+  refusal->set_next_edges(torch::autograd::collect_next_edges(from));
+  for (const Tensor& x : grads)
+    if (x.defined()) torch::autograd::set_history(x, refusal);
 }
 
 Tensor size_alone(const Tensor& x) {

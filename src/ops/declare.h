@@ -6,6 +6,7 @@
 #include "ops/back_end.h"
 #include "ops/half.h"
 #include "ops/node.h"
+#include "ops/vmap.h"
 
 // An op is declared once: by the struct of its inputs, whose `fields` lists tensors and settings in
 // the order of its arguments, and by that of its results. From these follow
@@ -14,6 +15,7 @@
 //   the checks of shapes, types and devices, with their sentences,
 //   the shapes of results and gradients, and with them the kernels for torch's Meta device,
 //   autograd: what is saved, unpacked, differentiated and refused,
+//   types under autocast (ops/autocast.h), float16 (ops/half.h) and vmap (ops/vmap.h),
 //   the registrations with torch's dispatcher.
 //
 // ops/back_end.h says what a back end is.
@@ -57,6 +59,9 @@ template <class In> Schemas schemas_of() {
 // Whether an input wants a gradient.
 bool wants_gradient(c10::ArrayRef<Slot> inputs);
 torch::autograd::edge_list edges_of(c10::ArrayRef<Slot> inputs);
+// Gradients under create_graph, as torch.func.grad always asks for them, are as good as others.
+// Whoever differentiates them is told that he cannot.
+void refuse_next_derivative(const char* op, const variable_list& from, const variable_list& grads);
 // As large as x, and one number in memory.
 Tensor size_alone(const Tensor& x);
 
@@ -92,7 +97,8 @@ template <class In> struct OpNode final : torch::autograd::Node {
     bool any = false;
     for (const auto& grad : grads) any |= grad.defined();
     if (!any) return variable_list(num_outputs());
-    check_last_derivative(In::kName, grads);
+    check(!has_tangent(grads), "[", In::kName,
+          "] has no second derivative, so its gradient has no ", "tangent (jvp)");
     std::lock_guard<std::mutex> lock(mutex_);
     size_t i = 0, j = 0, k = 0;
     In in = settings;
@@ -105,11 +111,13 @@ template <class In> struct OpNode final : torch::autograd::Node {
     std::vector<Tensor> list;
     for (auto& saved : kept) list.push_back(saved.unpack());
     In made = below_autograd([&] { return call_backward<In>({in, out, d, list}); });
-    variable_list all;
+    variable_list all, from = grads;
     all.reserve(num_outputs());
     each_tensor(made, [&](Tensor& x, const Field& field) {
       if (field.kind != Kind::kIndex) all.push_back(std::move(x));
     });
+    each_tensor(in, [&](const Tensor& x, const Field&) { from.push_back(x); });
+    if (at::GradMode::is_enabled()) refuse_next_derivative(In::kName, from, all);
     return all;
   }
 };
@@ -185,6 +193,16 @@ template <class In, typename In::Result (*function)(const In&)> void declare(tor
          torch::dispatch(
              c10::DispatchKey::AutocastCUDA,
              torch::CppFunction::makeFromBoxedFunction<&boxed_autocast<In, c10::kCUDA>>()));
+  constexpr auto kVmap = c10::DispatchKey::FuncTorchBatched;
+  m.impl(
+      name.c_str(),
+      torch::dispatch(kVmap, torch::CppFunction::makeFromBoxedFunction<&boxed_vmap<In, false>>()));
+  m.impl(
+      (name + "_forward").c_str(),
+      torch::dispatch(kVmap, torch::CppFunction::makeFromBoxedFunction<&boxed_vmap<In, true>>()));
+  m.impl((name + "_backward").c_str(),
+         torch::dispatch(kVmap,
+                         torch::CppFunction::makeFromBoxedFunction<&boxed_vmap_backward<In>>()));
   refuse_derivatives(m, {name + "_forward", name + "_backward"});
 }
 

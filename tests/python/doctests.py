@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""The examples in the docstrings of the package do what they say."""
+"""The examples in the docstrings of the package do what they say, and those of the pages run."""
 
 import doctest
 import importlib
+import importlib.util
+import pathlib
 import pkgutil
+import re
+import warnings
 
+from lib.harness import run  # first: it skips where there is no torch
 import torch
-from lib.harness import run
 
 import lrnn
 
@@ -27,6 +31,21 @@ def check_every_function_has_one():
             thing = getattr(module, name)
             if callable(thing) and not isinstance(thing, type) and name not in ("enable", "disable"):
                 assert ">>>" in thing.__doc__, f"{module.__name__}.{name} has no example"
+
+
+def check_pages():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    without = [name for name in ("fla", "transformers") if not importlib.util.find_spec(name)]
+    for page in ("README.md", "docs/python.md", "docs/tutorial.md"):
+        names = {}
+        for block in re.findall(r"^```python\n(.*?)^```", (root / page).read_text(), re.M | re.S):
+            if "import fla" in block and without:
+                print(f"{page}: without {without[0]}, which cannot be imported here")
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(compile(block, page, "exec"), names)
+        assert names, f"{page} has no example"
 
 
 run(globals())

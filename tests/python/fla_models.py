@@ -10,9 +10,9 @@ import os
 import warnings
 from unittest import mock
 
+from lib.harness import close, refused, run, skip  # first: it skips where there is no torch
 import torch
 import torch.nn.functional as F
-from lib.harness import close, refused, run, skip
 
 import lrnn
 
