@@ -253,11 +253,7 @@ class DeltaProduct final : public Mixer {
   }
 
   Tensor whole(const Inputs& in, State& state, const Context& context) const {
-    // The op chooses its own precision: autocast would round the state inside it.
-    const auto o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return recur(in.q, in, state, context).o;
-    }();
+    const Tensor o = recur(in.q, in, state, context).o;
     if (!context.only.defined()) return output(o, in.gate);
     const auto wanted = [&](const Tensor& y) {
       return y.defined() ? ops::pick(y.flatten(0, 1), context.only).unsqueeze(0) : y;
@@ -269,12 +265,9 @@ class DeltaProduct final : public Mixer {
   Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
     const int64_t H = c_.heads, K = c_.key_dim;
     const Tensor q = normalise(last_query(x, state, context).view({-1, H, K}));
-    const Tensor o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
-      return ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K)))
-          .to(in.v.scalar_type());
-    }();
+    const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
+    const Tensor o =
+        ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K))).to(in.v.scalar_type());
     Tensor gate;
     if (c_.output_gate)
       gate =

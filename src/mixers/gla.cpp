@@ -74,8 +74,6 @@ class Gla final : public Mixer {
     }
     if (!context.last_only) in.q = q;
     const Tensor o = [&] {
-      // The op chooses its own precision: autocast would round the state inside it.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       const auto out = ops::gated_linear_attention(in);
       state[0] = out.state;
       if (out.o.defined()) return out.o;

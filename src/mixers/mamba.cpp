@@ -6,6 +6,7 @@
 #include "ops/selective_scan/selective_scan.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
+#include "ops/wide_matmul/wide_matmul.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -98,11 +99,9 @@ class Mamba final : public Mixer {
     state[0] = ops::selective_scan(scan(u, parts[0], parts[1], state, context)).state;
     const Tensor u_last = ops::take({u.flatten(0, 1)}, pick)[0];
     const Tensor C = ops::linear(u_last, w.narrow(0, R_ + N, N));
-    const Tensor y = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const Tensor read = state[0].matmul(C.to(state[0].scalar_type()).unsqueeze(-1)).squeeze(-1);
-      return (read + D_ * u_last).to(u.scalar_type());
-    }();
+    const Tensor read =
+        ops::wide_matmul(state[0], C.to(state[0].scalar_type()).unsqueeze(-1)).squeeze(-1);
+    const Tensor y = (read + D_ * u_last).to(u.scalar_type());
     return out_proj_->forward(ops::swiglu(z, y)).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
   }
 

@@ -85,7 +85,6 @@ class MlstmMixer final : public Mixer {
     const Tensor i = i_gate_->forward(all).to(i_bias_.scalar_type()) + i_bias_,
                  f = f_gate_->forward(all).to(f_bias_.scalar_type()) + f_bias_;
     if (context.observe) context.observe("forget_gate", f.sigmoid());
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const auto heads = [&](const Tensor& x) { return x.unflatten(-1, {H_, D_}); };
     const auto out = ops::mlstm({.q = heads(q),
                                  .k = heads(k),

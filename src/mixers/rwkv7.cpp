@@ -160,11 +160,7 @@ class Rwkv7 final : public Mixer {
 
   Tensor whole(const Tensor& x, const Tensor& d, ops::Rwkv7& in, State& state) const {
     in.r = heads(r_proj_->forward(mixed(x, d, kR)));
-    const auto out = [&] {
-      // The op chooses its own precision: autocast would round the state inside it.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return ops::rwkv7(in);
-    }();
+    const auto out = ops::rwkv7(in);
     state[0] = out.state;
     return output(out.o, in.r, in.k, in.v, mixed(x, d, kG));
   }
@@ -175,11 +171,8 @@ class Rwkv7 final : public Mixer {
     const auto at =
         ops::take({x.flatten(0, 1), d.flatten(0, 1), in.k.flatten(0, 1), in.v.flatten(0, 1)}, pick);
     const Tensor r = heads(r_proj_->forward(mixed(at[0], at[1], kR)));
-    const Tensor o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      state[0] = ops::rwkv7(in).state;
-      return ops::read_state(r.to(state[0].scalar_type()), state[0], 1).to(r.scalar_type());
-    }();
+    state[0] = ops::rwkv7(in).state;
+    const Tensor o = ops::read_state(r.to(state[0].scalar_type()), state[0], 1).to(r.scalar_type());
     return output(o, r, at[2], at[3], mixed(at[0], at[1], kG));
   }
 

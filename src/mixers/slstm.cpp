@@ -6,6 +6,7 @@
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
 #include "ops/take/take.h"
+#include "ops/wide_matmul/wide_matmul.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -46,8 +47,6 @@ class SlstmMixer final : public Mixer {
     const Tensor wx = inputs(x, state, context);
     const Tensor before = state[0];
     const Tensor h = [&] {
-      // The op chooses its own precision.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
       const auto out = ops::slstm(
           {.wx = wx, .R = R_, .bias = bias_, .state = state[0], .cu_seqlens = context.cu_seqlens});
       state[0] = out.state;
@@ -72,7 +71,6 @@ class SlstmMixer final : public Mixer {
  private:
   // The same steps once more, one by one: what each does depends on the state it finds.
   void observe(const Tensor& wx, const Tensor& before, const Context& context) const {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const int64_t T = wx.size(1);
     const auto like = wx.options().dtype(R_.scalar_type());
     std::vector<Tensor> states = {before.defined() ? before
@@ -85,8 +83,8 @@ class SlstmMixer final : public Mixer {
                                    .cu_seqlens = {}})
                            .state);
     const Tensor all = torch::stack(states, 1), found = all.narrow(1, 0, T);  // [B,T,4,H,D]
-    const Tensor gates = wx.to(R_.scalar_type()) + bias_ +
-                         torch::einsum("bthd,hdge->bthge", {found.select(2, 0), R_});
+    const Tensor back = ops::wide_matmul(found.select(2, 0).unsqueeze(-2), R_.flatten(2));
+    const Tensor gates = wx.to(R_.scalar_type()) + bias_ + back.view_as(wx);
     context.observe("jacobian", slstm_jacobian(gates, R_, found));
     context.observe("outputs", all.select(2, 0));
   }

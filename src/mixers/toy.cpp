@@ -4,6 +4,7 @@
 
 #include "mixers/initial.h"
 #include "mixers/padded.h"
+#include "ops/wide_matmul/wide_matmul.h"
 
 // The toy recurrences of the paper's introduction and its full-matrix baseline. They are loops over
 // time in plain torch: small models, for showing what a recurrence can and cannot do.
@@ -150,8 +151,7 @@ class FullMatrix final : public Loop {
     const double share = 1 / std::sqrt(double(width_));
     const auto times = [&](const BiasedLinear& linear, const Tensor& x) {
       const Tensor matrix = linear.forward(now[0]).to(x.scalar_type()).view({-1, width_, width_});
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return share * matrix.matmul(x.unsqueeze(-1)).squeeze(-1);
+      return share * ops::wide_matmul(matrix, x.unsqueeze(-1)).squeeze(-1);
     };
     return times(*A_, h) + times(*B_, now[0]);
   }
@@ -198,8 +198,7 @@ class MatrixProduct final : public Loop {
     return {A_->forward(u).unflatten(-1, {n_, n_})};
   }
   Tensor step(const std::vector<Tensor>& now, const Tensor& H) const override {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    return now[0].matmul(H);
+    return ops::wide_matmul(now[0], H);
   }
   void observe(const std::vector<Tensor>& inputs, const Context& context) const override {
     context.observe("matrix", inputs[0]);

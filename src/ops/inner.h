@@ -23,6 +23,12 @@ inline torch::Dtype wide_type(const torch::Tensor& x) {
   return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
 
+// While it lives torch's autocast rounds nothing: an op chooses its own precision, and a state that
+// is rounded at every step forgets what it counted.
+inline c10::impl::ExcludeDispatchKeyGuard without_autocast() {
+  return c10::impl::ExcludeDispatchKeyGuard(c10::autocast_dispatch_keyset);
+}
+
 // op.call(args...), with an error that names the device where nobody registered a kernel.
 template <class Op, class... Args>
 auto call_inner(const char* name, const torch::Device& device, const Op& op, const Args&... args) {

@@ -1,5 +1,6 @@
 #include "ops/read_state/read_state.h"
 
+#include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -29,6 +30,7 @@ struct ReadStateBackward final : torch::autograd::Node {
 }  // namespace
 
 Tensor read_state_definition(const Tensor& q, const Tensor& S, double scale) {
+  const auto no_autocast = without_autocast();
   return scale * at::matmul(q.unsqueeze(-2), S).squeeze(-2);
 }
 
@@ -40,6 +42,7 @@ Tensor read_state(const Tensor& q, const Tensor& S, double scale) {
     node->scale = scale;
   }
   Tensor o = below_autograd([&] {
+    const auto no_autocast = without_autocast();
     const Tensor wide = at::bmm(as_rows(q), as_matrices(S)).mul_(scale);
     return at::_unsafe_view(wide, {q.size(0), q.size(1), S.size(3)});
   });
