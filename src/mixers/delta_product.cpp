@@ -8,7 +8,6 @@
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
 #include "ops/norm/norm.h"
-#include "ops/read_state/read_state.h"
 #include "ops/short_conv/short_conv.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
@@ -46,13 +45,22 @@ class DeltaProduct final : public Mixer {
     o_proj_ = add<Linear>("o_proj", H * V, width);
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     if (state.empty()) state.resize(c_.conv > 0 ? 4 : 1);
     check(state.size() == (c_.conv > 0 ? 4u : 1u), "delta_product: the state has ", state.size(),
           " tensors, not ", c_.conv > 0 ? 4 : 1);
-    const Inputs in = inputs(x, state, context);
-    return context.last_only ? last(x, in, state, context) : whole(in, state, context);
+    // At the ends of sequences q and the gate are made there alone; other rows are picked from all.
+    const bool ends = context.reads_ends(x.batch(), x.length());
+    Inputs in = inputs(x, state, context, ends);
+    if (ends) in.q = query_at_ends(x, state, context);
+    const Tensor o = recur(in, state, context);
+    if (ends && c_.output_gate)
+      in.gate = x.through(*g_proj_, context.read_at.unsqueeze(0));
+    else if (in.gate.defined())
+      in.gate = Rows{in.gate, {}}.at(context.read_at);
+    return output(o, in.gate);
   }
+  bool picks_rows() const override { return true; }
 
   void initialise(const Init& init) override;
   std::vector<std::string> undecayed() const override {
@@ -103,10 +111,10 @@ class DeltaProduct final : public Mixer {
 
   // Without a convolution every input is a function of the token alone where x is: the table is
   // then looked up at the very end.
-  Inputs inputs(const Rows& x, State& state, const Context& context) const {
+  Inputs inputs(const Rows& x, State& state, const Context& context, bool ends) const {
     const bool conv = c_.conv > 0;
     const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
-    Inputs in = project(x, !context.last_only);
+    Inputs in = project(x, !ends);
     if (x.token.defined() && conv) look_up(in, x.token);
     if (conv && together(in)) {
       convolve_together(in, state, context);
@@ -236,10 +244,9 @@ class DeltaProduct final : public Mixer {
     return initial_state_.unsqueeze(0).expand({sequences, -1, -1, -1});
   }
 
-  ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
-                                const Context& context) const {
+  Tensor recur(const Inputs& in, State& state, const Context& context) const {
     auto out = ops::delta_product(
-        {.q = q,
+        {.q = in.q,
          .k = in.k,
          .v = in.v,
          .beta = in.beta,
@@ -247,53 +254,20 @@ class DeltaProduct final : public Mixer {
          .state = before(in, state, context),
          .scale = {},
          .cu_seqlens = context.cu_seqlens,
-         .accuracy = context.accuracy.empty() ? c_.asked_accuracy() : context.accuracy});
+         .accuracy = context.accuracy.empty() ? c_.asked_accuracy() : context.accuracy,
+         .read_at = context.read_at});
     state[0] = out.state;
-    return out;
+    return out.o;
   }
 
-  Tensor whole(const Inputs& in, State& state, const Context& context) const {
-    const Tensor o = recur(in.q, in, state, context).o;
-    if (!context.only.defined()) return output(o, in.gate);
-    const auto wanted = [&](const Tensor& y) {
-      return y.defined() ? ops::pick(y.flatten(0, 1), context.only).unsqueeze(0) : y;
-    };
-    return output(wanted(o), wanted(in.gate));
-  }
-
-  // The state alone runs over the sequence; it is read once, at the end.
-  Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
-    const int64_t H = c_.heads, K = c_.key_dim;
-    const Tensor q = normalise(last_query(x, state, context).view({-1, H, K}));
-    const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
-    const Tensor o =
-        ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K))).to(in.v.scalar_type());
-    Tensor gate;
-    if (c_.output_gate)
-      gate =
-          x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1));
-    return output(o, gate).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
-  }
-
-  Tensor last_query(const Rows& x, State& state, const Context& context) const {
-    if (!q_conv_)
-      return activate(
-          x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device())),
-          c_.qk_activation);
-    const int64_t W = c_.conv;
-    const Tensor pick = context.last_rows(x.batch(), x.length(), W, x.x.device());
-    Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
-    if (state[1].defined()) {
-      // A sequence of n < W tokens leaves the newest W - n columns of the old state in the window.
-      const Tensor from =
-          context.lengths(x.length(), window.device()).unsqueeze(1) +
-          torch::arange(W, torch::TensorOptions(torch::kInt64).device(window.device()));
-      const Tensor old = state[1].transpose(1, 2).to(window.scalar_type());
-      const Tensor index = from.clamp_max(W - 1).unsqueeze(-1).expand_as(old);
-      window = window + old.gather(1, index).masked_fill((from >= W).unsqueeze(-1), 0);
-    }
-    const Tensor q = q_conv_->last(window, state[1], c_.qk_activation == "silu");
-    return after(q, c_.qk_activation);
+  // [1,S,H,K]
+  Tensor query_at_ends(const Rows& x, State& state, const Context& context) const {
+    const auto& activation = c_.qk_activation;
+    const Tensor q =
+        q_conv_
+            ? after(q_conv_->ends(x, *q_proj_, state[1], activation == "silu", context), activation)
+            : activate(x.through(*q_proj_, context.read_at.unsqueeze(0)), activation);
+    return normalise(q.view({1, -1, c_.heads, c_.key_dim}));
   }
 
   // o [..,H,V], gate [..,H*V] or undefined

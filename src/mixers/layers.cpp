@@ -1,6 +1,7 @@
 #include "mixers/layers.h"
 
 #include "base/error.h"
+#include "mixers/mixer.h"
 #include "ops/add_norm/add_norm.h"
 #include "ops/block_linear/block_linear.h"
 #include "ops/cast_weights/cast_weights.h"
@@ -71,9 +72,21 @@ Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,
   return out.y;
 }
 
-Tensor ShortConv::last(const Tensor& window, Tensor& state, bool silu) const {
-  state = Tensor();
-  return forward(window, state, silu).slice(1, -1);
+Tensor ShortConv::ends(const Rows& x, const Linear& linear, Tensor& state, bool silu,
+                       const Context& context) const {
+  const int64_t W = weight.size(2);
+  const Tensor pick = context.last_rows(x.batch(), x.length(), W, x.x.device());
+  const Tensor window = x.through(linear, pick);  // [S,W,C]
+  const auto out =
+      ops::short_conv_ends({.x = window,
+                            .weight = ops::weight_in(weight, window.scalar_type()),
+                            .bias = bias.defined() ? bias.to(window.scalar_type()) : bias,
+                            .state = state,
+                            .silu = silu,
+                            .cu_seqlens = {}},
+                           context.lengths(x.length(), window.device()));
+  state = out.state;
+  return out.y;
 }
 
 }  // namespace lrnn::mixers

@@ -7,6 +7,8 @@
 namespace lrnn::mixers {
 
 using torch::Tensor;
+struct Context;
+struct Rows;
 
 // y = x W^T, or x W^T + bias where a layer has one.
 class Linear : public torch::nn::Module {
@@ -93,8 +95,9 @@ class ShortConv : public torch::nn::Module {
   }
   // x [B,T,C] -> y; reads and replaces `state` [B,C,W] (undefined: the beginning of time).
   Tensor forward(const Tensor& x, Tensor& state, bool silu, const Tensor& cu_seqlens = {}) const;
-  // y [S,1,C] at the last of the inputs `window` [S,W,C]. The state is then window^T.
-  Tensor last(const Tensor& window, Tensor& state, bool silu) const;
+  // The same of W x, at the last row of each sequence alone: [1,S,C].
+  Tensor ends(const Rows& x, const Linear& linear, Tensor& state, bool silu,
+              const Context& context) const;
   Tensor weight;  // [C,1,W]
   Tensor bias;    // [C], or undefined
 };

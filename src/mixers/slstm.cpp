@@ -39,25 +39,22 @@ class SlstmMixer final : public Mixer {
     norm_ = register_module("norm", std::make_shared<HeadNorm>(width, c.norm_eps));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     const size_t parts = c_.conv > 0 ? 2 : 1;
     if (state.empty()) state.resize(parts);
     lrnn::check(state.size() == parts, "slstm: the state has ", state.size(), " tensors, not ",
                 parts);
     const Tensor wx = inputs(x, state, context);
     const Tensor before = state[0];
-    const Tensor h = [&] {
-      const auto out = ops::slstm(
-          {.wx = wx, .R = R_, .bias = bias_, .state = state[0], .cu_seqlens = context.cu_seqlens});
-      state[0] = out.state;
-      if (!context.last_only) return out.h;
-      // The output at the end is part of the state.
-      return out.state.select(1, 0)
-          .to(wx.scalar_type())
-          .unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
-    }();
+    const auto out = ops::slstm({.wx = wx,
+                                 .R = R_,
+                                 .bias = bias_,
+                                 .state = state[0],
+                                 .cu_seqlens = context.cu_seqlens,
+                                 .read_at = context.read_at});
+    state[0] = out.state;
     if (context.observe && !context.cu_seqlens.defined()) observe(wx, before, context);
-    return norm_->forward(h);
+    return norm_->forward(out.h);
   }
 
   void initialise(const Init& init) override;

@@ -34,7 +34,7 @@ class BiasedLinear : public torch::nn::Module {
 // A mixer whose state is one tensor, advanced by step() from one token to the next.
 class Loop : public Mixer {
  public:
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     const Padded padded(x, context);
     const Tensor u = x.rows(padded.pick());  // [S,T,D]
     if (state.empty()) state.resize(1);
@@ -51,11 +51,11 @@ class Loop : public Mixer {
       // Padding comes before a sequence and leaves its first state alone.
       s = padded.packed() ? torch::where(padded.valid().select(1, t).view(shape(next)), next, s)
                           : next;
-      if (!context.last_only || t + 1 == padded.length()) out.push_back(s);
+      if (!padded.only_ends() || t + 1 == padded.length()) out.push_back(s);
     }
     state[0] = s;
     const Tensor y = out.empty() ? torch::zeros_like(u) : read(torch::stack(out, 1)).to(narrow(u));
-    return padded.back(y, context.last_only);
+    return padded.back(y);
   }
   // The states of all steps, stacked, and what a step leaves for backward.
   int64_t kept_per_token() const override { return 5 * state_size(); }

@@ -1,7 +1,6 @@
 #include "model/block.h"
 
 #include "ops/gated_mlp/gated_mlp.h"
-#include "ops/take/take.h"
 
 namespace lrnn::model {
 
@@ -54,24 +53,9 @@ Stream Block::forward(const Stream& in, mixers::State& state, const Context& con
   };
   const auto [s, h] = after(attn_norm_, in.x.x, in.y, mixer_->reads_products());
   const mixers::Rows stream{s, in.x.token};
-  Tensor y = mixer_->forward({h, in.x.token}, state, context);
-  // As many rows as are wanted are those that are wanted.
-  const auto wanted = [&](const Tensor& rows) {
-    const Tensor& only = context.only;
-    if (!only.defined()) return rows;
-    const int64_t n = only.size(0), D = rows.size(-1);
-    if (rows.size(0) * rows.size(1) == n) return rows.reshape({1, n, D});
-    return ops::pick(rows.flatten(0, 1), only).unsqueeze(0);
-  };
-  y = wanted(y);
+  const Tensor y = mixer_->forward({h, in.x.token}, state, context);
   if (plain_) return {{out_norm_ ? out_norm_->forward(y) : y, {}}, {}};
-  Tensor x;
-  if (context.last_only) {
-    const Tensor last = context.last_rows(stream.batch(), stream.length(), 1);  // [S,1]
-    x = stream.rows(context.cu_seqlens.defined() ? last.transpose(0, 1) : last);
-  } else {
-    x = wanted(stream.rows());
-  }
+  const Tensor x = stream.at(context.read_at);
   if (!mlp_) return {{x, {}}, y};
   const auto [sum, normed] = after(mlp_norm_, x, y, true);
   return {{sum, {}}, mlp_->forward(normed)};

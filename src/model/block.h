@@ -35,8 +35,8 @@ class Block : public torch::nn::Module {
  public:
   Block(const ModelConfig& config, int64_t index);
 
-  // in.x as in Rows: activations, or the embedding with the tokens. With context.last_only the
-  // residual stream, like everything else, is computed at the last positions only.
+  // in.x as in Rows: activations, or the embedding with the tokens. With context.read_at the
+  // residual stream, like everything else, goes on at those rows only.
   Stream forward(const Stream& in, mixers::State& state, const Context& context) const;
 
   mixers::Mixer& mixer() const { return *mixer_; }

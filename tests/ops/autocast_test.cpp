@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/delta_product/case.h"
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 #include "ops/torch.h"
 #include "ops/wide_matmul/wide_matmul.h"
 #include "tests/tangent.h"

@@ -4,7 +4,7 @@
 #include "ops/gated_mlp/gated_mlp.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 #include "ops/take/take.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 #include "tests/ops/same.h"

@@ -6,7 +6,7 @@
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
 #include "ops/norm/norm.h"
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 #include "ops/take/take.h"
 #include "ops/unit_conv/unit_conv.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"

@@ -1,5 +1,8 @@
 #include "mixers/mixer.h"
 
+#include "ops/read_at/read_at.h"
+#include "ops/take/take.h"
+
 namespace lrnn::mixers {
 
 namespace {
@@ -35,9 +38,42 @@ Tensor Context::last_rows(int64_t batch, int64_t length, int64_t count,
   return out;
 }
 
+bool Context::reads_ends(int64_t batch, int64_t length) const {
+  return read_at.defined() && ops::are_ends(read_at, cu_seqlens, batch, length);
+}
+
 Tensor Context::lengths(int64_t length, const torch::Device& device) const {
   if (cu_seqlens.defined()) return cu_seqlens.to(device).diff();
   return torch::full({1}, length, torch::TensorOptions(torch::kInt64).device(device));
+}
+
+Tensor Rows::rows(const Tensor& pick) const {
+  if (!token.defined() && !pick.defined()) return x;
+  if (!token.defined()) return ops::take({x.flatten(0, 1)}, pick)[0];
+  if (!pick.defined()) return ops::take({x}, token)[0];
+  const Tensor at = pick.to(token.device());
+  const Tensor picked = ops::take({token.flatten()}, at)[0];
+  return ops::take({x}, picked.masked_fill(at < 0, -1))[0];
+}
+
+Tensor Rows::at(const Tensor& read_at) const {
+  if (!read_at.defined()) return rows();
+  if (!token.defined()) return ops::at_rows(x, read_at);
+  return ops::take({x}, ops::at_rows(token, read_at))[0];
+}
+
+Tensor Rows::through(const Linear& linear, const Tensor& pick) const {
+  // A table is multiplied first and looked up afterwards: vocabulary products instead of B*T.
+  if (token.defined()) return Rows{linear.forward(x), token}.rows(pick);
+  return linear.forward(rows(pick));
+}
+
+Tensor Mixer::forward(const Rows& x, State& state, const Context& context) {
+  if (!context.read_at.defined() || picks_rows() || context.reads_ends(x.batch(), x.length()))
+    return mix(x, state, context);
+  Context everywhere = context;
+  everywhere.read_at.reset();
+  return ops::at_rows(mix(x, state, everywhere), context.read_at);
 }
 
 }  // namespace lrnn::mixers
