@@ -46,26 +46,22 @@ class Mamba final : public Mixer {
     if (state.empty()) state.resize(2);
     lrnn::check(state.size() == 2, "mamba: the state has ", state.size(), " tensors, not 2");
     const int64_t N = c_.state_dim;
-    const Tensor &ends = context.read_at, w_z = in_proj_->weight.narrow(0, E_, E_),
-                 w_C = x_proj_->weight.narrow(0, R_ + N, N);
+    // What shapes the output, z and C, only where it is wanted.
+    const Tensor& ends = context.read_at;
     const bool whole = !ends.defined();
-    // x and z, and u's products: those that shape the output only where it is wanted.
-    std::vector<Tensor> weights = {in_proj_->weight.narrow(0, 0, E_)};
-    if (whole) weights.push_back(w_z);
-    auto in = ops::linears(x.x, std::move(weights));
-    if (x.token.defined()) in = ops::take(in, x.token);
+    std::vector<int64_t> x_sizes = {E_}, u_sizes = {R_, N};
+    if (whole) x_sizes.push_back(E_), u_sizes.push_back(N);
+    const auto in = x.pieces(*in_proj_, x_sizes);
     const Tensor u = conv_->forward(in[0], state[1], true, context.cu_seqlens);
-    weights = {x_proj_->weight.narrow(0, 0, R_), x_proj_->weight.narrow(0, R_, N)};
-    if (whole) weights.push_back(w_C);
-    const auto parts = ops::linears(u, std::move(weights));
+    const auto parts = Rows{u, {}}.pieces(*x_proj_, u_sizes);
     const Tensor u_at = whole ? u : ops::at_rows(u, ends);
 
     ops::SelectiveScan scan;
     scan.u = u, scan.B = parts[1];
-    scan.C = whole ? parts[2] : ops::linear(u_at, w_C);
-    scan.delta = ops::linear(parts[0], dt_proj_->weight), scan.delta_bias = dt_proj_->bias;
+    scan.C = whole ? parts[2] : ops::linear(u_at, x_proj_->read().rows(R_ + N, N));
+    scan.delta = ops::linear(parts[0], dt_proj_->read()), scan.delta_bias = dt_proj_->bias;
     scan.A = -A_log_.exp(), scan.D = D_;
-    scan.z = whole ? in[1] : ops::linear(x.at(ends), w_z);
+    scan.z = whole ? in[1] : ops::linear(x.at(ends), in_proj_->read().rows(E_, E_));
     scan.state = state[0], scan.negative = c_.range.lo < 0;
     scan.cu_seqlens = context.cu_seqlens, scan.read_at = ends, scan.u_at = u_at;
     if (context.observe) {

@@ -1,5 +1,6 @@
 #include "mixers/mixer.h"
 
+#include "ops/join/join.h"
 #include "ops/read_at/read_at.h"
 #include "ops/take/take.h"
 
@@ -66,6 +67,16 @@ Tensor Rows::through(const Linear& linear, const Tensor& pick) const {
   // A table is multiplied first and looked up afterwards: vocabulary products instead of B*T.
   if (token.defined()) return Rows{linear.forward(x), token}.rows(pick);
   return linear.forward(rows(pick));
+}
+
+std::vector<Tensor> Rows::pieces(const Linear& linear, const std::vector<int64_t>& sizes) const {
+  std::vector<ops::Weight> parts;
+  int64_t at = 0;
+  for (const int64_t size : sizes) parts.push_back(linear.read().rows(at, size)), at += size;
+  if (at == linear.weight.size(0) && ops::better_as_one(x, sizes))
+    return ops::split(through(linear), sizes, -1);
+  const auto out = ops::linears(x, parts);
+  return token.defined() ? ops::take(out, token) : out;
 }
 
 Tensor Mixer::forward(const Rows& x, State& state, const Context& context) {

@@ -68,6 +68,8 @@ struct Rows {
   Tensor at(const Tensor& read_at) const;
   // The rows `pick` of W x.
   Tensor through(const Linear& linear, const Tensor& pick = {}) const;
+  // W x, or what its first rows give, in pieces of these sizes.
+  std::vector<Tensor> pieces(const Linear& linear, const std::vector<int64_t>& sizes) const;
 };
 
 // A mixer maps x [B,T,width] to y [B,T,width], reading `state` and leaving the new one in it.

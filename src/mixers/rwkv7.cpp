@@ -154,7 +154,7 @@ class Rwkv7 final : public Mixer {
     const Tensor wide = w.scalar_type() == torch::kBFloat16 ? w.to(torch::kFloat32) : w;
     in.log_w = heads(-kSlowestDecay * torch::sigmoid(wide));
     in.v = heads(v_proj_->forward(mixed(x, d, kV)));
-    in.a = heads(scaled_sigmoid(a, double(c_.range.hi)));
+    in.a = heads(c_.range.hi == 1 ? torch::sigmoid(a) : torch::sigmoid(a) * double(c_.range.hi));
     in.kk = ops::l2_norm(heads(k * k_k_.to(k.scalar_type())), 1e-12);
     in.k = heads(k) * (1 + (in.a - 1) * heads(k_a_.to(k.scalar_type())));
     return in;

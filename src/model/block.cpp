@@ -9,11 +9,12 @@ GatedMlp::GatedMlp(int64_t width, const MlpConfig& config) : gelu_(config.name =
   gate_ = register_module("gate_proj", std::make_shared<mixers::Linear>(width, hidden));
   up_ = register_module("up_proj", std::make_shared<mixers::Linear>(width, hidden));
   down_ = register_module("down_proj", std::make_shared<mixers::Linear>(hidden, width));
+  gate_up_ = mixers::Pack({gate_, up_});
 }
 
 Tensor GatedMlp::forward(const Tensor& x) const {
-  if (!gelu_) return ops::gated_mlp(x, gate_->weight, up_->weight, down_->weight);
-  const auto both = ops::linears(x, {gate_->weight, up_->weight});
+  if (!gelu_) return ops::gated_mlp(x, gate_up_.read(), down_->read());
+  const auto both = ops::linears(x, gate_up_.read());
   return down_->forward(torch::gelu(both[0]) * both[1]);
 }
 

@@ -5,14 +5,16 @@
 namespace lrnn::model {
 
 // down(act(gate(x)) * up(x)), with SiLU (swiglu) or GELU (geglu)
-class GatedMlp : public torch::nn::Module {
+class GatedMlp : public torch::nn::Module, public mixers::HasPacks {
  public:
   GatedMlp(int64_t width, const MlpConfig& config);
   Tensor forward(const Tensor& x) const;
+  std::vector<mixers::Pack*> packs() override { return {&gate_up_}; }
 
  private:
   bool gelu_;
   std::shared_ptr<mixers::Linear> gate_, up_, down_;
+  mixers::Pack gate_up_;
 };
 
 // Null where the config has no norms.

@@ -38,6 +38,7 @@ class Trunk : public torch::nn::Module {
   }
 
   const Tensor& embedding() const { return embeddings_->weight; }
+  ops::Weight tied_head() const { return embeddings_->read(); }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
  private:
@@ -171,7 +172,7 @@ Tensor Model::forward(const Tensor& tokens, State& state, const Context& context
   Context here = context;
   if (here.read_at.defined()) here.read_at = here.read_at.to(device());
   const Tensor x = impl_->trunk->forward(tokens, state, here);
-  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->embedding());
+  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->tied_head());
 }
 
 int64_t Model::state_size(int64_t tokens) const {

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "ops/torch.h"
 #include "training/execution.h"
 #include "training/precision.h"
@@ -127,9 +129,8 @@ class Recorded final : public Execution {
   void work(const Step& step) {
     report_.zero_();
     optimizer_.drop_grads();
-    const bool narrow = config_.precision == "bfloat16";
-    const ops::CastWeights::Copies none;
-    const ops::CastWeights weights(narrow ? optimizer_.cast_copies(torch::kBFloat16) : none);
+    std::optional<AdamW::Copies> copies;
+    if (config_.precision == "bfloat16") copies.emplace(optimizer_, torch::kBFloat16);
     adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
     const Tensor share = adamw_.settings[GpuAdamW::kShare];
     for (const auto& part : step.parts) {
