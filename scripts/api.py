@@ -19,7 +19,7 @@ GROUPS = [
     ("Rows", "What happens between the matrix products, a row at a time.", ["pointwise", "add_norm", "block_linear"]),
     ("Fewer launches", "Pieces of a layer as one pass or one node of the graph.", None),  # all others
 ]
-NOT_PUBLIC = {"cuda", "diagonal", "cast_weights"}  # what stands behind the ops
+NOT_PUBLIC = {"cuda", "diagonal"}  # what stands behind the ops
 HEAD = """# C++ and Python API of the ops
 
 <!-- Written by scripts/api.py from the headers of src/ops; a test compares. -->

@@ -109,7 +109,7 @@ void Answers::flush() {
   if (!in.empty()) {
     mixers::Context context;
     context.cu_seqlens = torch::tensor(cu);
-    context.last_only = !every_;
+    if (!every_) context.read_at = context.last_rows(1, int64_t(in.size()), 1).squeeze(1);
     model::State state;
     got = speaker_.ask(torch::tensor(in).unsqueeze(0), state, context);
   }
@@ -139,7 +139,7 @@ void Answers::begin() {
 void Answers::piece(const std::vector<int64_t>& tokens) {
   if (tokens.empty()) return;
   mixers::Context context;
-  context.last_only = !every_;
+  if (!every_) context.read_at = context.last_rows(1, int64_t(tokens.size()), 1).squeeze(1);
   const auto got = speaker_.ask(torch::tensor(tokens).unsqueeze(0), state_, context);
   last_ = got.back();
   if (every_)

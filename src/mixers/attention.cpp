@@ -42,7 +42,7 @@ class Attention final : public Mixer {
       positions_ = register_parameter("positions", torch::empty({c.context, width}));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     if (state.empty()) state.resize(1);
     lrnn::check(state.size() == 1, "attention: the state has ", state.size(), " tensors, not 1");
     const Padded padded(x, context);
@@ -53,9 +53,10 @@ class Attention final : public Mixer {
       lrnn::check(last < c_.context, "attention: there are ", c_.context,
                   " learned positions, and a token has the number ", last + 1);
     }
-    const Tensor q_place = context.last_only ? place.slice(1, T - 1) : place;
-    const Tensor q = rotate(
-        at(x, *q_proj_, context.last_only ? padded.pick_last() : padded.pick(), q_place), q_place);
+    const bool ends = padded.only_ends();
+    const Tensor q_place = ends ? place.slice(1, T - 1) : place;
+    const Tensor q =
+        rotate(at(x, *q_proj_, ends ? padded.pick_last() : padded.pick(), q_place), q_place);
     const Tensor k = rotate(at(x, *k_proj_, padded.pick(), place), place),
                  v = at(x, *v_proj_, padded.pick(), place);
     const Tensor rows = remember(padded, k, v, state[0]);
@@ -71,7 +72,7 @@ class Attention final : public Mixer {
         mask.defined() ? std::optional<Tensor>(mask) : std::nullopt, 0.0,
         !mask.defined() && q.size(1) > 1));
     state[0] = compact(padded, rows, past);
-    return padded.back(o_proj_->forward(o.flatten(2)), context.last_only);
+    return padded.back(o_proj_->forward(o.flatten(2)));
   }
 
   void initialise(const Init& init) override {

@@ -3,25 +3,18 @@
 #include <cmath>
 
 #include "mixers/initial.h"
-#include "ops/cast_weights/cast_weights.h"
+#include "ops/delta_inputs/delta_inputs.h"
 #include "ops/delta_product/delta_product.h"
 #include "ops/join/join.h"
-#include "ops/linears/linears.h"
-#include "ops/norm/norm.h"
-#include "ops/read_state/read_state.h"
-#include "ops/short_conv/short_conv.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
-#include "ops/unit_conv/unit_conv.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 
 namespace lrnn::mixers {
 namespace {
 
-constexpr double kNormEps = 1e-6;  // of q and k; fla has no switch for it either
-
 // Channels are ordered (n h d): householder first, as in fla's checkpoints.
-class DeltaProduct final : public Mixer {
+class DeltaProduct final : public Mixer, public HasPacks {
  public:
   DeltaProduct(int64_t width, const DeltaProductConfig& c) : c_(c) {
     const int64_t N = c.householders, H = c.heads, K = c.key_dim, V = c.value();
@@ -44,15 +37,83 @@ class DeltaProduct final : public Mixer {
       initial_state_ = register_parameter("initial_state", torch::empty({H, K, V}));
     o_norm_ = add<RmsNorm>("o_norm", V, c.norm_eps);
     o_proj_ = add<Linear>("o_proj", H * V, width);
+    // In the order in which they stand above. Rows of products should lie on 16 bytes.
+    products_ = Pack({q_proj_, k_proj_, v_proj_});
+    if (b_proj_ && N * H % 8 == 0) products_.add(b_proj_);
+    if (b_proj_ && a_proj_ && H % 8 == 0) products_.add(a_proj_);
+    if (c.conv > 0) convs_ = Pack({q_conv_, k_conv_, v_conv_});
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
-    if (state.empty()) state.resize(c_.conv > 0 ? 4 : 1);
-    check(state.size() == (c_.conv > 0 ? 4u : 1u), "delta_product: the state has ", state.size(),
-          " tensors, not ", c_.conv > 0 ? 4 : 1);
-    const Inputs in = inputs(x, state, context);
-    return context.last_only ? last(x, in, state, context) : whole(in, state, context);
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
+    const bool conv = c_.conv > 0;
+    const size_t tensors = conv ? 4 : 1;
+    if (state.empty()) state.resize(tensors);
+    check(state.size() == tensors, "delta_product: the state has ", state.size(), " tensors, not ",
+          tensors);
+    // At the ends of sequences q and the gate are made there alone; other rows are picked from all.
+    const bool ends = context.reads_ends(x.batch(), x.length());
+    Products p = project(x.x, ends);
+    // Without a convolution every input is a function of the token alone where x is: the table is
+    // then looked up at the very end.
+    if (conv) look_up({&p.joint, &p.q, &p.gate, &p.k, &p.v, &p.beta, &p.log_gate}, x.token);
+    if (p.joint.defined()) cut(p);
+    Tensor lengths;
+    if (ends) {
+      const int64_t W = std::max<int64_t>(c_.conv, 1);
+      lengths = context.lengths(x.length(), x.x.device());
+      p.q = x.through(*q_proj_, context.last_rows(x.batch(), x.length(), W, x.x.device()));
+    }
+    auto [q, k, v, states] = ops::delta_inputs({.qkv = p.qkv,
+                                                .q = p.q,
+                                                .k = p.k,
+                                                .v = p.v,
+                                                .lengths = lengths,
+                                                .conv = convs_.read(),
+                                                .states = {state.begin() + 1, state.end()},
+                                                .N = c_.householders,
+                                                .H = c_.heads,
+                                                .K = c_.key_dim,
+                                                .V = c_.value(),
+                                                .qk_activation = c_.qk_activation,
+                                                .v_activation = c_.v_activation,
+                                                .qk_norm = c_.qk_norm,
+                                                .cu_seqlens = context.cu_seqlens});
+    if (conv) std::copy(states.begin(), states.end(), state.begin() + 1);
+    const double largest = c_.negative() ? 2 : 1;
+    Tensor beta = c_.beta ? ops::wide_sigmoid(p.beta, largest)
+                          : torch::full(k.sizes().slice(0, k.dim() - 1), largest,
+                                        k.options().requires_grad(false));
+    // The logarithm of a gate near 1 needs more digits than bfloat16 has.
+    Tensor log_gate;
+    if (c_.forget_gate)
+      log_gate = -A_log_.exp() * torch::softplus(p.log_gate.to(A_log_.scalar_type()) + dt_bias_);
+    Tensor none;  // q at the ends is no table
+    if (!conv) look_up({ends ? &none : &q, &p.gate, &k, &v, &beta, &log_gate}, x.token);
+    if (context.observe) {
+      context.observe("k", k);
+      context.observe("v", v);
+      context.observe("beta", beta);
+      if (c_.forget_gate) context.observe("log_gate", log_gate);
+    }
+
+    const auto out = ops::delta_product(
+        {.q = q,
+         .k = k,
+         .v = v,
+         .beta = beta,
+         .log_gate = log_gate,
+         .state = before(k, state, context),
+         .scale = {},
+         .cu_seqlens = context.cu_seqlens,
+         .accuracy = context.accuracy.empty() ? c_.asked_accuracy() : context.accuracy,
+         .read_at = context.read_at});
+    state[0] = out.state;
+    if (ends && g_proj_) p.gate = x.through(*g_proj_, context.read_at.unsqueeze(0));
+    if (!ends && g_proj_) p.gate = Rows{p.gate, {}}.at(context.read_at);
+    return output(out.o, p.gate);
   }
+  bool picks_rows() const override { return true; }
+  std::vector<Pack*> packs() override { return {&products_, &convs_}; }
 
   void initialise(const Init& init) override;
   std::vector<std::string> undecayed() const override {
@@ -68,239 +129,68 @@ class DeltaProduct final : public Mixer {
   }
 
  private:
-  // What acts on the state and, unless only the end is wanted, what reads it.
-  struct Inputs {
-    Tensor q, gate, k, v, beta, log_gate;
-  };
-
   template <class Module, class... Sizes>
   std::shared_ptr<Module> add(const char* name, Sizes... sizes) {
     return register_module(name, std::make_shared<Module>(sizes...));
   }
 
-  // The convolution has the SiLU inside.
-  static Tensor convolve(const Tensor& y, const ShortConv& conv, Tensor& state,
-                         const std::string& activation, const Tensor& cu_seqlens) {
-    return after(conv.forward(y, state, activation == "silu", cu_seqlens), activation);
-  }
-  static Tensor activate(const Tensor& y, const std::string& activation) {
-    return activation == "silu" ? torch::silu(y) : after(y, activation);
-  }
-  static Tensor after(const Tensor& y, const std::string& activation) {
-    if (activation == "relu") return torch::relu(y);
-    if (activation == "elu") return torch::elu(y) + 1;
-    return y;
-  }
-  // The step sizes. The recurrence wants them in float32, which on a GPU saves it a pass.
-  static Tensor step_sizes(const Tensor& y, double largest) {
-    return y.is_cuda() ? ops::wide_sigmoid(y, largest) : scaled_sigmoid(y, largest);
-  }
-  Tensor normalise(const Tensor& y) const {
-    if (c_.qk_norm == "l2") return ops::l2_norm(y, kNormEps);
-    if (c_.qk_norm == "sum") return (y / y.sum(-1, true)).to(y.scalar_type());
-    return y;
-  }
+  struct Products {
+    Tensor joint;         // several of the following as one, until they are cut
+    Tensor qkv, q, k, v;  // either the first or the others
+    Tensor beta, log_gate, gate;
+  };
 
-  // Without a convolution every input is a function of the token alone where x is: the table is
-  // then looked up at the very end.
-  Inputs inputs(const Rows& x, State& state, const Context& context) const {
-    const bool conv = c_.conv > 0;
-    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
-    Inputs in = project(x, !context.last_only);
-    if (x.token.defined() && conv) look_up(in, x.token);
-    if (conv && together(in)) {
-      convolve_together(in, state, context);
-    } else if (conv) {
-      const auto& cu = context.cu_seqlens;
-      const int64_t B = x.batch(), T = x.length();
-      if (in.q.defined())
-        in.q = convolve(in.q, *q_conv_, state[1], c_.qk_activation, cu).view({B, T, H, K});
-      in.k = convolve(in.k, *k_conv_, state[2], c_.qk_activation, cu).view({B, T, N, H, K});
-      in.v = convolve(in.v, *v_conv_, state[3], c_.v_activation, cu).view({B, T, N, H, c_.value()});
-    } else {
-      if (in.q.defined()) in.q = activate(in.q, c_.qk_activation);
-      in.k = activate(in.k, c_.qk_activation);
-      in.v = activate(in.v, c_.v_activation);
-    }
-    if (!conv || !together(in)) {
-      if (in.q.defined()) in.q = normalise(in.q);
-      in.k = normalise(in.k);
-    }
-    const double largest = c_.negative() ? 2 : 1;
-    in.beta = c_.beta ? step_sizes(in.beta, largest)
-                      : torch::full(in.k.sizes().slice(0, in.k.dim() - 1), largest,
-                                    in.k.options().requires_grad(false));
-    // The logarithm of a gate near 1 needs more digits than bfloat16 has.
-    if (c_.forget_gate)
-      in.log_gate =
-          -A_log_.exp() * torch::softplus(in.log_gate.to(A_log_.scalar_type()) + dt_bias_);
-    if (x.token.defined() && !conv) look_up(in, x.token);
-    if (context.observe) {
-      context.observe("k", in.k);
-      context.observe("v", in.v);
-      context.observe("beta", in.beta);
-      if (c_.forget_gate) context.observe("log_gate", in.log_gate);
-    }
-    return in;
-  }
-
-  // On a GPU q, k and v are the columns of one product and take the same way: one convolution and
-  // one norm instead of three and two, and where they can be one pass, that.
-  bool together(const Inputs& in) const {
-    return in.q.defined() && in.q.is_cuda() && c_.qk_activation == "silu" &&
-           c_.v_activation == "silu";
-  }
-  void convolve_together(Inputs& in, State& state, const Context& context) const {
-    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
-    const int64_t B = in.q.size(0), T = in.q.size(1);
-    const auto dtype = in.q.scalar_type();
-    const std::vector<int64_t> sizes = {H * K, N * H * K, N * H * V};
-    const Tensor x = ops::join({in.q, in.k, in.v}, 2);
-    const Tensor weight =
-        ops::join({ops::weight_in(q_conv_->weight, dtype), ops::weight_in(k_conv_->weight, dtype),
-                   ops::weight_in(v_conv_->weight, dtype)},
-                  0);
-    const Tensor before =
-        state[1].defined() ? ops::join({state[1], state[2], state[3]}, 1) : Tensor();
-    Tensor after;
-    if (c_.qk_norm == "l2" && !context.cu_seqlens.defined() &&
-        !(before.defined() && before.requires_grad())) {
-      const auto out = ops::unit_conv({.x = x,
-                                       .weight = weight,
-                                       .state = before,
-                                       .sizes = sizes,
-                                       .units = (1 + N) * H * K,
-                                       .group = K,
-                                       .eps = kNormEps});
-      after = out.state;
-      in.q = out.y[0].view({B, T, H, K}), in.k = out.y[1].view({B, T, N, H, K});
-      in.v = out.y[2].view({B, T, N, H, V});
-    } else {
-      const auto out = ops::short_conv({.x = x,
-                                        .weight = weight,
-                                        .bias = {},
-                                        .state = before,
-                                        .silu = true,
-                                        .cu_seqlens = context.cu_seqlens});
-      after = out.state;
-      const auto y = ops::split(out.y, {(1 + N) * H * K, N * H * V}, 2);
-      const Tensor normed = normalise(y[0].view({B, T, (1 + N) * H, K}));
-      const auto qk = ops::split(normed, {H, N * H}, 2);
-      in.q = qk[0], in.k = qk[1].view({B, T, N, H, K}), in.v = y[1].view({B, T, N, H, V});
-    }
-    const auto states = ops::split(after, sizes, 1);
-    for (size_t i = 0; i < states.size(); ++i) state[1 + i] = states[i];
-  }
-
-  // Every product with x, at all positions; q and the gate only where they are wanted there. What
-  // a convolution reads keeps its channels in one dimension.
-  Inputs project(const Rows& x, bool everywhere) const {
-    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
-    Inputs in;
-    std::vector<Tensor> weights;
-    std::vector<Tensor*> to;
+  // Every product with x, at all positions; q and the gate unless only the ends are wanted.
+  Products project(const Tensor& x, bool ends) const {
+    Products p;
+    std::vector<std::pair<const Linear*, Tensor*>> list;
+    if (!ends) list = {{q_proj_.get(), &p.q}, {g_proj_.get(), &p.gate}};
+    list.insert(list.end(), {{k_proj_.get(), &p.k},
+                             {v_proj_.get(), &p.v},
+                             {b_proj_.get(), &p.beta},
+                             {a_proj_.get(), &p.log_gate}});
+    std::erase_if(list, [](const auto& one) { return !one.first; });
+    std::vector<ops::Weight> weights;
     ops::Shapes shapes;
-    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection, bool flat,
-                          std::initializer_list<int64_t> divided) {
-      if (!projection) return;
-      weights.push_back(projection->weight), to.push_back(&y);
-      shapes.push_back(x.x.sizes().vec());
-      shapes.back().back() = projection->weight.size(0);
-      if (flat) return;
-      shapes.back().pop_back();
-      shapes.back().insert(shapes.back().end(), divided);
-    };
-    const bool conv = c_.conv > 0;
-    if (everywhere) want(in.q, q_proj_, conv, {H, K}), want(in.gate, g_proj_, true, {});
-    want(in.k, k_proj_, conv, {N, H, K}), want(in.v, v_proj_, conv, {N, H, V});
-    want(in.beta, b_proj_, false, {N, H}), want(in.log_gate, a_proj_, true, {});
-    const auto products = ops::linears(x.x, std::move(weights), shapes);
-    for (size_t i = 0; i < to.size(); ++i) *to[i] = products[i];
-    return in;
+    for (const auto& [linear, to] : list) {
+      weights.push_back(linear->read());
+      shapes.push_back(x.sizes().vec());
+      shapes.back().back() = linear->weight.size(0);
+      if (linear == b_proj_.get())
+        shapes.back().back() = c_.householders, shapes.back().push_back(c_.heads);
+    }
+    auto made = ops::linears(x, weights, shapes, ends ? ops::Joint() : products_.joint(weights));
+    for (size_t i = 0; i < list.size(); ++i) *list[i].second = made.each[i];
+    p.joint = made.joint;
+    return p;
+  }
+  // The members of the pack apart, but q, k and v, which take the same way.
+  void cut(Products& p) const {
+    const int64_t N = c_.householders, H = c_.heads;
+    std::vector<int64_t> sizes = {H * (c_.key_dim * (1 + N) + N * c_.value()), N * H, H};
+    sizes.resize(products_.members().size() - 2);
+    const auto parts = ops::split(p.joint, sizes, -1);
+    p.qkv = parts[0];
+    if (parts.size() > 1) p.beta = parts[1].unflatten(-1, {N, H});
+    if (parts.size() > 2) p.log_gate = parts[2];
   }
 
-  static void look_up(Inputs& in, const Tensor& token) {
-    std::vector<Tensor> tables;
-    std::vector<Tensor*> to;
-    for (Tensor* y : {&in.q, &in.gate, &in.k, &in.v, &in.beta, &in.log_gate})
-      if (y->defined()) tables.push_back(*y), to.push_back(y);
-    const auto rows = ops::take(tables, token);
-    for (size_t i = 0; i < to.size(); ++i) *to[i] = rows[i];
+  // Each of the tables that there are, at the tokens; nothing where x is no table.
+  static void look_up(std::vector<Tensor*> tables, const Tensor& token) {
+    if (!token.defined()) return;
+    std::erase_if(tables, [](const Tensor* table) { return !table->defined(); });
+    std::vector<Tensor> from;
+    for (const Tensor* table : tables) from.push_back(*table);
+    const auto rows = ops::take(from, token);
+    for (size_t i = 0; i < tables.size(); ++i) *tables[i] = rows[i];
   }
 
   // The state that the first token finds.
-  Tensor before(const Inputs& in, const State& state, const Context& context) const {
+  Tensor before(const Tensor& k, const State& state, const Context& context) const {
     if (state[0].defined() || !c_.initial_state) return state[0];
     const auto& cu = context.cu_seqlens;
-    const int64_t sequences = cu.defined() ? cu.size(0) - 1 : in.k.size(0);
+    const int64_t sequences = cu.defined() ? cu.size(0) - 1 : k.size(0);
     return initial_state_.unsqueeze(0).expand({sequences, -1, -1, -1});
-  }
-
-  ops::DeltaProductResult recur(const Tensor& q, const Inputs& in, State& state,
-                                const Context& context) const {
-    auto out = ops::delta_product(
-        {.q = q,
-         .k = in.k,
-         .v = in.v,
-         .beta = in.beta,
-         .log_gate = in.log_gate,
-         .state = before(in, state, context),
-         .scale = {},
-         .cu_seqlens = context.cu_seqlens,
-         .accuracy = context.accuracy.empty() ? c_.asked_accuracy() : context.accuracy});
-    state[0] = out.state;
-    return out;
-  }
-
-  Tensor whole(const Inputs& in, State& state, const Context& context) const {
-    // The op chooses its own precision: autocast would round the state inside it.
-    const auto o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return recur(in.q, in, state, context).o;
-    }();
-    if (!context.only.defined()) return output(o, in.gate);
-    const auto wanted = [&](const Tensor& y) {
-      return y.defined() ? ops::pick(y.flatten(0, 1), context.only).unsqueeze(0) : y;
-    };
-    return output(wanted(o), wanted(in.gate));
-  }
-
-  // The state alone runs over the sequence; it is read once, at the end.
-  Tensor last(const Rows& x, const Inputs& in, State& state, const Context& context) const {
-    const int64_t H = c_.heads, K = c_.key_dim;
-    const Tensor q = normalise(last_query(x, state, context).view({-1, H, K}));
-    const Tensor o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const Tensor S = recur({}, in, state, context).state;  // [S,H,K,V]
-      return ops::read_state(q.to(S.scalar_type()), S, 1 / std::sqrt(double(K)))
-          .to(in.v.scalar_type());
-    }();
-    Tensor gate;
-    if (c_.output_gate)
-      gate =
-          x.through(*g_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1));
-    return output(o, gate).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
-  }
-
-  Tensor last_query(const Rows& x, State& state, const Context& context) const {
-    if (!q_conv_)
-      return activate(
-          x.through(*q_proj_, context.last_rows(x.batch(), x.length(), 1, x.x.device())),
-          c_.qk_activation);
-    const int64_t W = c_.conv;
-    const Tensor pick = context.last_rows(x.batch(), x.length(), W, x.x.device());
-    Tensor window = x.through(*q_proj_, pick);  // [S,W,C]
-    if (state[1].defined()) {
-      // A sequence of n < W tokens leaves the newest W - n columns of the old state in the window.
-      const Tensor from =
-          context.lengths(x.length(), window.device()).unsqueeze(1) +
-          torch::arange(W, torch::TensorOptions(torch::kInt64).device(window.device()));
-      const Tensor old = state[1].transpose(1, 2).to(window.scalar_type());
-      const Tensor index = from.clamp_max(W - 1).unsqueeze(-1).expand_as(old);
-      window = window + old.gather(1, index).masked_fill((from >= W).unsqueeze(-1), 0);
-    }
-    const Tensor q = q_conv_->last(window, state[1], c_.qk_activation == "silu");
-    return after(q, c_.qk_activation);
   }
 
   // o [..,H,V], gate [..,H*V] or undefined
@@ -310,13 +200,14 @@ class DeltaProduct final : public Mixer {
     shape.pop_back();
     if (gate.defined()) y = ops::swiglu(gate, y.view(gate.sizes()));
     shape.back() = o_proj_->weight.size(0);
-    return ops::linears(y, {o_proj_->weight}, {shape})[0];
+    return ops::linears(y, {o_proj_->read()}, {shape})[0];
   }
 
   DeltaProductConfig c_;
   std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, b_proj_, a_proj_, g_proj_, o_proj_;
   std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
   std::shared_ptr<RmsNorm> o_norm_;
+  Pack products_, convs_;
   Tensor A_log_, dt_bias_, initial_state_;
 };
 

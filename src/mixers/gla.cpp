@@ -4,7 +4,6 @@
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
-#include "ops/read_state/read_state.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
@@ -53,14 +52,13 @@ class Gla final : public Mixer {
     o_proj_ = add<Linear>("o_proj", values, width);
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     const size_t tensors = c_.conv > 0 ? 4 : 1;
     if (state.empty()) state.resize(tensors);
     lrnn::check(state.size() == tensors, "gla: the state has ", state.size(), " tensors, not ",
                 tensors);
-    const Tensor pick = context.last_only
-                            ? context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1)
-                            : Tensor();
+    const Tensor& ends = context.read_at;
+    const Tensor pick = ends.defined() ? ends.unsqueeze(0) : ends;
     const Tensor q = query(x, state, context, pick);
     const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
     ops::GatedLinearAttention in;
@@ -68,24 +66,14 @@ class Gla final : public Mixer {
     in.v = convolve(x.through(*v_proj_), v_conv_, state, 3, context, c_.value_dim);
     in.log_gate = log_gate(x);
     in.state = state[0], in.negative = c_.range.lo < 0, in.cu_seqlens = context.cu_seqlens;
+    in.q = q, in.read_at = context.read_at;
     if (context.observe) {
       const Tensor a = in.log_gate.exp();
       context.observe("gate", in.negative ? 2 * a - 1 : a);
     }
-    if (!context.last_only) in.q = q;
-    const Tensor o = [&] {
-      // The op chooses its own precision: autocast would round the state inside it.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const auto out = ops::gated_linear_attention(in);
-      state[0] = out.state;
-      if (out.o.defined()) return out.o;
-      // The state alone ran over the sequence; it is read once, at the end.
-      return ops::read_state(q.to(out.state.scalar_type()), out.state,
-                             1 / std::sqrt(double(c_.key_dim)))
-          .to(in.v.scalar_type());
-    }();
-    const Tensor y = output(o, gate);
-    return context.last_only ? y.unsqueeze(context.cu_seqlens.defined() ? 0 : 1) : y;
+    const auto out = ops::gated_linear_attention(in);
+    state[0] = out.state;
+    return output(out.o, gate);
   }
 
   void initialise(const Init& init) override {
@@ -122,11 +110,12 @@ class Gla final : public Mixer {
     return out.unflatten(-1, {c_.heads, D});
   }
 
-  // At the rows `pick` [S], or everywhere when it is undefined.
+  // At the rows `pick` [1,S], the ends, or everywhere when it is undefined.
   Tensor query(const Rows& x, State& state, const Context& context, const Tensor& pick) const {
-    if (!q_conv_) return x.through(*q_proj_, pick).unflatten(-1, {c_.heads, c_.key_dim});
-    const Tensor q = convolve(x.through(*q_proj_), q_conv_, state, 1, context, c_.key_dim);
-    return pick.defined() ? ops::take({q.flatten(0, 1)}, pick)[0] : q;
+    const auto heads = [&](const Tensor& q) { return q.unflatten(-1, {c_.heads, c_.key_dim}); };
+    if (!q_conv_) return heads(x.through(*q_proj_, pick));
+    if (pick.defined()) return heads(q_conv_->ends(x, *q_proj_, state[1], true, context));
+    return convolve(x.through(*q_proj_), q_conv_, state, 1, context, c_.key_dim);
   }
 
   // The logarithm of a gate near 1 needs more digits than bfloat16 has.

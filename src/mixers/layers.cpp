@@ -1,40 +1,44 @@
 #include "mixers/layers.h"
 
 #include "base/error.h"
+#include "mixers/mixer.h"
 #include "ops/add_norm/add_norm.h"
 #include "ops/block_linear/block_linear.h"
-#include "ops/cast_weights/cast_weights.h"
-#include "ops/node.h"
 #include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
 
 namespace lrnn::mixers {
-namespace {
 
-struct ScaledSigmoidBackward final : torch::autograd::Node {
-  Tensor y;  // of the sigmoid alone
-  double scale = 1;
-  std::string name() const override { return "ScaledSigmoidBackward"; }
-  void release_variables() override { y.reset(); }
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& grad) override {
-    ops::check_last_derivative("scaled_sigmoid", grad);
-    if (!grad[0].defined()) return {Tensor()};
-    return {ops::below_autograd([&] { return at::sigmoid_backward(grad[0], y).mul_(scale); })};
+// The whole, unless a member is elsewhere by now.
+Tensor Pack::if_it_holds(const Tensor& whole, Tensor Weighted::*which) const {
+  if (!whole.defined()) return {};
+  int64_t at = whole.storage_offset();
+  for (const auto& member : members_) {
+    const Tensor& x = (*member).*which;
+    if (!x.defined() || !x.storage().is_alias_of(whole.storage()) || x.storage_offset() != at ||
+        x.scalar_type() != whole.scalar_type() || !x.is_contiguous())
+      return {};
+    at += x.numel();
   }
-};
+  return at == whole.storage_offset() + whole.numel() ? whole : Tensor();
+}
 
-}  // namespace
+ops::WeightStack Pack::read() const {
+  ops::WeightStack out;
+  for (const auto& member : members_) out.parts.push_back(member->read());
+  out.whole = if_it_holds(whole_, &Weighted::weight);
+  out.whole_copy = if_it_holds(copy_, &Weighted::copy);
+  return out;
+}
 
-Tensor scaled_sigmoid(const Tensor& x, double scale) {
-  if (scale == 1) return torch::sigmoid(x);
-  if (ops::has_tangent(x)) return torch::sigmoid(x) * scale;
-  const auto node = ops::make_node<ScaledSigmoidBackward>(x);
-  Tensor out = ops::below_autograd([&] {
-    const Tensor y = at::sigmoid(x);
-    if (node) node->y = y, node->scale = scale;
-    return y * scale;
-  });
-  if (node) torch::autograd::set_history(out, node);
+ops::Joint Pack::joint(const std::vector<ops::Weight>& among) const {
+  const auto stack = read();
+  ops::Joint out{{}, stack.whole, stack.whole_copy};
+  for (const auto& part : stack.parts)
+    for (size_t i = 0; i < among.size(); ++i)
+      if (among[i].value.is_same(part.value)) out.which.push_back(i);
+  check(out.which.size() == members_.size(), "a pack of ", members_.size(), " weights was read as ",
+        out.which.size());
   return out;
 }
 
@@ -62,7 +66,7 @@ Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,
                           const Tensor& cu_seqlens) const {
   // Under autocast x is bfloat16, and a convolution there has bfloat16 weights as well.
   const auto out = ops::short_conv({.x = x,
-                                    .weight = ops::weight_in(weight, x.scalar_type()),
+                                    .weight = read().in(x.scalar_type()),
                                     .bias = bias.defined() ? bias.to(x.scalar_type()) : bias,
                                     .state = state,
                                     .silu = silu,
@@ -71,9 +75,21 @@ Tensor ShortConv::forward(const Tensor& x, Tensor& state, bool silu,
   return out.y;
 }
 
-Tensor ShortConv::last(const Tensor& window, Tensor& state, bool silu) const {
-  state = Tensor();
-  return forward(window, state, silu).slice(1, -1);
+Tensor ShortConv::ends(const Rows& x, const Linear& linear, Tensor& state, bool silu,
+                       const Context& context) const {
+  const int64_t W = weight.size(2);
+  const Tensor pick = context.last_rows(x.batch(), x.length(), W, x.x.device());
+  const Tensor window = x.through(linear, pick);  // [S,W,C]
+  const auto out =
+      ops::short_conv_ends({.x = window,
+                            .weight = read().in(window.scalar_type()),
+                            .bias = bias.defined() ? bias.to(window.scalar_type()) : bias,
+                            .state = state,
+                            .silu = silu,
+                            .cu_seqlens = {}},
+                           context.lengths(x.length(), window.device()));
+  state = out.state;
+  return out.y;
 }
 
 }  // namespace lrnn::mixers

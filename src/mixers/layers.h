@@ -7,24 +7,59 @@
 namespace lrnn::mixers {
 
 using torch::Tensor;
+struct Context;
+struct Rows;
+
+// A layer with a weight that products read.
+class Weighted : public torch::nn::Module {
+ public:
+  ops::Weight read() const { return {weight, copy}; }
+  Tensor weight;
+  Tensor copy;  // lent by the optimiser while it has one in another type, see ops::Weight
+};
 
 // y = x W^T, or x W^T + bias where a layer has one.
-class Linear : public torch::nn::Module {
+class Linear : public Weighted {
  public:
   Linear(int64_t in, int64_t out, bool with_bias = false) {
     weight = register_parameter("weight", torch::empty({out, in}));
     if (with_bias) bias = register_parameter("bias", torch::empty(out));
   }
   Tensor forward(const Tensor& x) const {
-    const Tensor y = ops::linear(x, weight);
+    const Tensor y = ops::linear(x, read());
     return bias.defined() ? y + bias.to(y.scalar_type()) : y;
   }
-  Tensor weight;  // [out,in]
-  Tensor bias;    // [out], or undefined
+  Tensor bias;  // [out], or undefined; the weight is [out,in]
 };
 
-// scale * sigmoid(x), as one node of the graph.
-Tensor scaled_sigmoid(const Tensor& x, double scale);
+// Layers whose weights may be read as one. The optimiser, which decides where parameters lie, lays
+// those of a pack end to end and says so; until then, and when somebody has moved a member since,
+// the pack is no more than its members.
+class Pack {
+ public:
+  Pack() = default;
+  explicit Pack(std::vector<std::shared_ptr<Weighted>> members) : members_(std::move(members)) {}
+  void add(std::shared_ptr<Weighted> member) { members_.push_back(std::move(member)); }
+  const std::vector<std::shared_ptr<Weighted>>& members() const { return members_; }
+  void seat(const Tensor& whole) { whole_ = whole; }           // of all weights, [sum,..]
+  void lend(const Tensor& whole_copy) { copy_ = whole_copy; }  // of all copies
+
+  ops::WeightStack read() const;
+  // The members among these weights.
+  ops::Joint joint(const std::vector<ops::Weight>& among) const;
+
+ private:
+  Tensor if_it_holds(const Tensor& whole, Tensor Weighted::*which) const;
+
+  std::vector<std::shared_ptr<Weighted>> members_;
+  Tensor whole_, copy_;
+};
+// Modules that have packs.
+class HasPacks {
+ public:
+  virtual ~HasPacks() = default;
+  virtual std::vector<Pack*> packs() = 0;
+};
 
 // A matrix per block of the channels: y_b = W_b x_b.
 class BlockLinear : public torch::nn::Module {
@@ -85,7 +120,7 @@ class HeadNorm final : public Norm {
 };
 
 // Holds the kernel of a short convolution.
-class ShortConv : public torch::nn::Module {
+class ShortConv : public Weighted {
  public:
   ShortConv(int64_t channels, int64_t kernel, bool with_bias = false) {
     weight = register_parameter("weight", torch::empty({channels, 1, kernel}));
@@ -93,10 +128,10 @@ class ShortConv : public torch::nn::Module {
   }
   // x [B,T,C] -> y; reads and replaces `state` [B,C,W] (undefined: the beginning of time).
   Tensor forward(const Tensor& x, Tensor& state, bool silu, const Tensor& cu_seqlens = {}) const;
-  // y [S,1,C] at the last of the inputs `window` [S,W,C]. The state is then window^T.
-  Tensor last(const Tensor& window, Tensor& state, bool silu) const;
-  Tensor weight;  // [C,1,W]
-  Tensor bias;    // [C], or undefined
+  // The same of W x, at the last row of each sequence alone: [1,S,C].
+  Tensor ends(const Rows& x, const Linear& linear, Tensor& state, bool silu,
+              const Context& context) const;
+  Tensor bias;  // [C], or undefined; the weight is [C,1,W]
 };
 
 }  // namespace lrnn::mixers

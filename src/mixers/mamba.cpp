@@ -3,6 +3,7 @@
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "ops/linears/linears.h"
+#include "ops/read_at/read_at.h"
 #include "ops/selective_scan/selective_scan.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
@@ -41,18 +42,36 @@ class Mamba final : public Mixer {
     out_proj_ = register_module("out_proj", std::make_shared<Linear>(E_, width));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     if (state.empty()) state.resize(2);
     lrnn::check(state.size() == 2, "mamba: the state has ", state.size(), " tensors, not 2");
-    const Tensor &w = in_proj_->weight, w_z = w.narrow(0, E_, E_);
-    std::vector<Tensor> weights = {w.narrow(0, 0, E_)};
-    if (!context.last_only) weights.push_back(w_z);
-    auto in = ops::linears(x.x, std::move(weights));
-    if (x.token.defined()) in = ops::take(in, x.token);
+    const int64_t N = c_.state_dim;
+    // What shapes the output, z and C, only where it is wanted.
+    const Tensor& ends = context.read_at;
+    const bool whole = !ends.defined();
+    std::vector<int64_t> x_sizes = {E_}, u_sizes = {R_, N};
+    if (whole) x_sizes.push_back(E_), u_sizes.push_back(N);
+    const auto in = x.pieces(*in_proj_, x_sizes);
     const Tensor u = conv_->forward(in[0], state[1], true, context.cu_seqlens);
-    if (!context.last_only) return whole(u, in[1], state, context);
-    const Tensor pick = context.last_rows(x.batch(), x.length(), 1, x.x.device()).squeeze(1);
-    return last(u, pick, ops::linear(x.rows(pick), w_z), state, context);
+    const auto parts = Rows{u, {}}.pieces(*x_proj_, u_sizes);
+    const Tensor u_at = whole ? u : ops::at_rows(u, ends);
+
+    ops::SelectiveScan scan;
+    scan.u = u, scan.B = parts[1];
+    scan.C = whole ? parts[2] : ops::linear(u_at, x_proj_->read().rows(R_ + N, N));
+    scan.delta = ops::linear(parts[0], dt_proj_->read()), scan.delta_bias = dt_proj_->bias;
+    scan.A = -A_log_.exp(), scan.D = D_;
+    scan.z = whole ? in[1] : ops::linear(x.at(ends), in_proj_->read().rows(E_, E_));
+    scan.state = state[0], scan.negative = c_.range.lo < 0;
+    scan.cu_seqlens = context.cu_seqlens, scan.read_at = ends, scan.u_at = u_at;
+    if (context.observe) {
+      const Tensor dt = torch::softplus(scan.delta + scan.delta_bias);
+      const Tensor a = (dt.unsqueeze(-1) * scan.A).exp();
+      context.observe("transition", scan.negative ? 2 * a - 1 : a);
+    }
+    const auto out = ops::selective_scan(scan);
+    state[0] = out.state;
+    return out_proj_->forward(out.y);
   }
 
   void initialise(const Init& init) override;
@@ -60,52 +79,6 @@ class Mamba final : public Mixer {
   int64_t state_size() const override { return E_ * (c_.state_dim + c_.conv); }
 
  private:
-  // What acts on the state: everything but the outputs.
-  ops::SelectiveScan scan(const Tensor& u, const Tensor& dt, const Tensor& B, const State& state,
-                          const Context& context) const {
-    ops::SelectiveScan in;
-    in.u = u, in.B = B;
-    in.delta = ops::linear(dt, dt_proj_->weight), in.delta_bias = dt_proj_->bias;
-    in.A = -A_log_.exp();
-    in.state = state[0];
-    in.negative = c_.range.lo < 0;
-    in.cu_seqlens = context.cu_seqlens;
-    if (context.observe) {
-      const Tensor a = (torch::softplus(in.delta + in.delta_bias).unsqueeze(-1) * in.A).exp();
-      context.observe("transition", in.negative ? 2 * a - 1 : a);
-    }
-    return in;
-  }
-
-  Tensor whole(const Tensor& u, const Tensor& z, State& state, const Context& context) const {
-    const int64_t N = c_.state_dim;
-    const Tensor& w = x_proj_->weight;
-    const auto parts =
-        ops::linears(u, {w.narrow(0, 0, R_), w.narrow(0, R_, N), w.narrow(0, R_ + N, N)});
-    auto in = scan(u, parts[0], parts[1], state, context);
-    in.C = parts[2], in.D = D_, in.z = z;
-    const auto out = ops::selective_scan(in);
-    state[0] = out.state;
-    return out_proj_->forward(out.y);
-  }
-
-  // The state alone runs over the sequence; it is read once, at the rows `pick` [S]. z [S,E].
-  Tensor last(const Tensor& u, const Tensor& pick, const Tensor& z, State& state,
-              const Context& context) const {
-    const int64_t N = c_.state_dim;
-    const Tensor& w = x_proj_->weight;
-    const auto parts = ops::linears(u, {w.narrow(0, 0, R_), w.narrow(0, R_, N)});
-    state[0] = ops::selective_scan(scan(u, parts[0], parts[1], state, context)).state;
-    const Tensor u_last = ops::take({u.flatten(0, 1)}, pick)[0];
-    const Tensor C = ops::linear(u_last, w.narrow(0, R_ + N, N));
-    const Tensor y = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const Tensor read = state[0].matmul(C.to(state[0].scalar_type()).unsqueeze(-1)).squeeze(-1);
-      return (read + D_ * u_last).to(u.scalar_type());
-    }();
-    return out_proj_->forward(ops::swiglu(z, y)).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
-  }
-
   MambaConfig c_;
   int64_t E_, R_;
   std::shared_ptr<Linear> in_proj_, x_proj_, dt_proj_, out_proj_;

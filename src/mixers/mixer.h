@@ -15,12 +15,11 @@ using State = std::vector<Tensor>;  // empty means "the beginning of time"
 
 // How the rows of x are arranged, and which of the results are wanted.
 struct Context {
-  Tensor cu_seqlens;       // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
+  Tensor cu_seqlens = {};  // undefined: x is [B,T,..]; int64 [S+1]: x is [1,total,..], S sequences
                            // end to end, sequence s at cu_seqlens[s] .. cu_seqlens[s+1]-1
-  bool last_only = false;  // want y at the last position of each sequence only: [B,1,..] / [1,S,..]
-  // Undefined, or int64 [n], rising: only these of the flattened [B*T] rows are wanted, [1,n,..]. A
-  // mixer may give all rows nevertheless; a model does not.
-  Tensor only = {};
+  // Undefined: y is wanted everywhere. int64 [n], rising: only at these of the flattened [B*T]
+  // rows, [1,n,..]. With one answer per sequence the last block need not work out the rest.
+  Tensor read_at = {};
   // Of a recurrence that has several kernels on a GPU: exact, accurate or fast; empty: as the
   // mixer's config says.
   std::string accuracy = {};
@@ -48,6 +47,8 @@ struct Context {
   // GPU.
   Tensor last_rows(int64_t batch, int64_t length, int64_t count,
                    const torch::Device& device = torch::kCPU) const;
+  // Whether read_at is known to be the last row of every sequence.
+  bool reads_ends(int64_t batch, int64_t length) const;
   // The lengths int64 [S] of the packed sequences, or [1] when all have the same.
   Tensor lengths(int64_t length, const torch::Device& device = torch::kCPU) const;
 };
@@ -63,17 +64,21 @@ struct Rows {
   // The rows themselves [B,T,D], or the rows `pick` (int64, any shape, indices into the flattened
   // [B*T]; -1 gives zeros): pick's shape + [D].
   Tensor rows(const Tensor& pick = {}) const;
-  // The same rows of W x.
+  // The rows `read_at` of a Context [1,n,D]; all of them when it is undefined.
+  Tensor at(const Tensor& read_at) const;
+  // The rows `pick` of W x.
   Tensor through(const Linear& linear, const Tensor& pick = {}) const;
+  // W x, or what its first rows give, in pieces of these sizes.
+  std::vector<Tensor> pieces(const Linear& linear, const std::vector<int64_t>& sizes) const;
 };
 
 // A mixer maps x [B,T,width] to y [B,T,width], reading `state` and leaving the new one in it.
 // There is no separate step(): a step is a forward with T = 1. Promises, tested for every
 // registered mixer: y[:, :t] never depends on x[:, t:], feeding x whole or in pieces is the same,
-// and so is feeding it packed, as a table with tokens, or asking for the last position only.
+// and so is feeding it packed, as a table with tokens, or asking for some rows of y only.
 class Mixer : public torch::nn::Module {
  public:
-  virtual Tensor forward(const Rows& x, State& state, const Context& context = {}) = 0;
+  Tensor forward(const Rows& x, State& state, const Context& context = {});
 
   // "chomsky", "deltaproduct": Xavier-uniform with `gain`; "fla": normal with deviation `std`.
   // Mixers with an initialisation of their own keep to it. The weights are a pure function of this
@@ -95,6 +100,13 @@ class Mixer : public torch::nn::Module {
   virtual int64_t kept_per_token() const { return 0; }
   // Whether x is read by matrix products alone, which under autocast round it anyway.
   virtual bool reads_products() const { return false; }
+
+ protected:
+  // The layer. Where context.read_at is defined it is the last row of every sequence, which may
+  // save most of the work behind the recurrence; other rows are picked from the whole y, unless the
+  // layer itself picks them sooner.
+  virtual Tensor mix(const Rows& x, State& state, const Context& context) = 0;
+  virtual bool picks_rows() const { return false; }
 };
 using MixerPtr = std::shared_ptr<Mixer>;
 

@@ -46,21 +46,15 @@ class MlstmMixer final : public Mixer {
     o_proj_ = register_module("o_proj", std::make_shared<Linear>(inner_, width));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     if (state.empty()) state.resize(4);
     lrnn::check(state.size() == 4, "mlstm: the state has ", state.size(), " tensors, not 4");
     const Tensor inner = x.through(*x_proj_);
     const Tensor convolved = conv_->forward(inner, state[3], true, context.cu_seqlens);
-    Tensor h = cell(inner, convolved, state, context), skipped = convolved, z;
-    if (context.last_only) {
-      const Tensor last = context.last_rows(x.batch(), x.length(), 1, x.x.device());  // [S,1]
-      const Tensor pick = context.cu_seqlens.defined() ? last.transpose(0, 1) : last;
-      h = Rows{h.flatten(2), {}}.rows(pick).unflatten(-1, {H_, D_});
-      skipped = Rows{convolved, {}}.rows(pick);
-      z = x.through(*z_proj_, pick);
-    } else {
-      z = x.through(*z_proj_);
-    }
+    const Tensor h = cell(inner, convolved, state, context);
+    const Tensor skipped = Rows{convolved, {}}.at(context.read_at);
+    const Tensor z = x.through(
+        *z_proj_, context.read_at.defined() ? context.read_at.unsqueeze(0) : context.read_at);
     const Tensor y = norm_->forward(h) + skip_.to(skipped.scalar_type()) * skipped;
     return o_proj_->forward(y * torch::silu(z));
   }
@@ -72,7 +66,7 @@ class MlstmMixer final : public Mixer {
   int64_t state_size() const override { return H_ * (D_ * D_ + D_ + 1) + c_.conv * inner_; }
 
  private:
-  // [B,T,inner] -> h [B,T,H,D]
+  // [B,T,inner] -> h [B,T,H,D], or at context.read_at [1,n,H,D]
   Tensor cell(const Tensor& inner, const Tensor& convolved, State& state,
               const Context& context) const {
     const auto project = [](const BlockLinear& linear, const Tensor& x) {
@@ -85,7 +79,6 @@ class MlstmMixer final : public Mixer {
     const Tensor i = i_gate_->forward(all).to(i_bias_.scalar_type()) + i_bias_,
                  f = f_gate_->forward(all).to(f_bias_.scalar_type()) + f_bias_;
     if (context.observe) context.observe("forget_gate", f.sigmoid());
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const auto heads = [&](const Tensor& x) { return x.unflatten(-1, {H_, D_}); };
     const auto out = ops::mlstm({.q = heads(q),
                                  .k = heads(k),
@@ -94,7 +87,8 @@ class MlstmMixer final : public Mixer {
                                  .f = f,
                                  .state = {state[0], state[1], state[2]},
                                  .scale = {},
-                                 .cu_seqlens = context.cu_seqlens});
+                                 .cu_seqlens = context.cu_seqlens,
+                                 .read_at = context.read_at});
     state[0] = out.state.C, state[1] = out.state.n, state[2] = out.state.m;
     return out.h;
   }

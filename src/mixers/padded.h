@@ -13,10 +13,12 @@ class Padded {
   int64_t length() const { return length_; }
   bool packed() const { return pick_.defined(); }
   const Tensor& pick() const { return pick_; }  // for Rows: int64 [S,T] where packed, or undefined
-  Tensor pick_last() const { return last_; }    // int64 [S,1]
-  Tensor valid() const { return valid_; }       // bool [S,T] where packed, or undefined
-  // y [S,T,..] -> as x lies: [B,T,..] or [1,total,..]; y [S,1,..] (last only) -> [B,1,..], [1,S,..]
-  Tensor back(const Tensor& y, bool last_only) const;
+  bool only_ends() const { return last_.defined(); }  // the last column is enough
+  Tensor pick_last() const { return last_; }          // int64 [S,1], where it is
+  Tensor valid() const { return valid_; }             // bool [S,T] where packed, or undefined
+  // y [S,T,..] -> as x lies: [B,T,..] or [1,total,..]; the last column [S,1,..], where that is
+  // enough, -> [1,S,..]
+  Tensor back(const Tensor& y) const;
 
  private:
   int64_t sequences_, length_;

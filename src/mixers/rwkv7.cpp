@@ -6,7 +6,6 @@
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
 #include "ops/norm/norm.h"
-#include "ops/read_state/read_state.h"
 #include "ops/take/take.h"
 
 namespace lrnn::mixers {
@@ -88,7 +87,7 @@ class Rwkv7 final : public Mixer {
         "g_norm", std::make_shared<GroupNorm>(c.heads, inner, c.norm_eps * double(c.head_dim)));
   }
 
-  Tensor forward(const Rows& rows, State& state, const Context& context) override {
+  Tensor mix(const Rows& rows, State& state, const Context& context) override {
     if (state.empty()) state.resize(2);
     lrnn::check(state.size() == 2, "rwkv7: the state has ", state.size(), " tensors, not 2");
     const Tensor x = rows.rows();
@@ -100,9 +99,12 @@ class Rwkv7 final : public Mixer {
       context.observe("a", in.a);
       context.observe("log_w", in.log_w);
     }
-    if (!context.last_only) return whole(x, d, in, state);
-    const Tensor pick = context.last_rows(x.size(0), x.size(1), 1).squeeze(1);
-    return last(x, d, pick, in, state).unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
+    const auto at = [&](const Tensor& y) { return Rows{y, {}}.at(context.read_at); };
+    const Tensor x_at = at(x), d_at = at(d);
+    in.r = heads(r_proj_->forward(mixed(x_at, d_at, kR))), in.read_at = context.read_at;
+    const auto out = ops::rwkv7(in);
+    state[0] = out.state;
+    return output(out.o, in.r, at(in.k), at(in.v), mixed(x_at, d_at, kG));
   }
 
   void initialise(const Init& init) override;
@@ -152,35 +154,10 @@ class Rwkv7 final : public Mixer {
     const Tensor wide = w.scalar_type() == torch::kBFloat16 ? w.to(torch::kFloat32) : w;
     in.log_w = heads(-kSlowestDecay * torch::sigmoid(wide));
     in.v = heads(v_proj_->forward(mixed(x, d, kV)));
-    in.a = heads(scaled_sigmoid(a, double(c_.range.hi)));
+    in.a = heads(c_.range.hi == 1 ? torch::sigmoid(a) : torch::sigmoid(a) * double(c_.range.hi));
     in.kk = ops::l2_norm(heads(k * k_k_.to(k.scalar_type())), 1e-12);
     in.k = heads(k) * (1 + (in.a - 1) * heads(k_a_.to(k.scalar_type())));
     return in;
-  }
-
-  Tensor whole(const Tensor& x, const Tensor& d, ops::Rwkv7& in, State& state) const {
-    in.r = heads(r_proj_->forward(mixed(x, d, kR)));
-    const auto out = [&] {
-      // The op chooses its own precision: autocast would round the state inside it.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return ops::rwkv7(in);
-    }();
-    state[0] = out.state;
-    return output(out.o, in.r, in.k, in.v, mixed(x, d, kG));
-  }
-
-  // The state alone runs over the sequence; it is read once, at the rows `pick` [S].
-  Tensor last(const Tensor& x, const Tensor& d, const Tensor& pick, const ops::Rwkv7& in,
-              State& state) const {
-    const auto at =
-        ops::take({x.flatten(0, 1), d.flatten(0, 1), in.k.flatten(0, 1), in.v.flatten(0, 1)}, pick);
-    const Tensor r = heads(r_proj_->forward(mixed(at[0], at[1], kR)));
-    const Tensor o = [&] {
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      state[0] = ops::rwkv7(in).state;
-      return ops::read_state(r.to(state[0].scalar_type()), state[0], 1).to(r.scalar_type());
-    }();
-    return output(o, r, at[2], at[3], mixed(at[0], at[1], kG));
   }
 
   // o, r, k, v [..,H,D]; x [..,width] for the gate.

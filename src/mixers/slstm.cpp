@@ -6,6 +6,7 @@
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
 #include "ops/take/take.h"
+#include "ops/wide_matmul/wide_matmul.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -38,27 +39,22 @@ class SlstmMixer final : public Mixer {
     norm_ = register_module("norm", std::make_shared<HeadNorm>(width, c.norm_eps));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     const size_t parts = c_.conv > 0 ? 2 : 1;
     if (state.empty()) state.resize(parts);
     lrnn::check(state.size() == parts, "slstm: the state has ", state.size(), " tensors, not ",
                 parts);
     const Tensor wx = inputs(x, state, context);
     const Tensor before = state[0];
-    const Tensor h = [&] {
-      // The op chooses its own precision.
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      const auto out = ops::slstm(
-          {.wx = wx, .R = R_, .bias = bias_, .state = state[0], .cu_seqlens = context.cu_seqlens});
-      state[0] = out.state;
-      if (!context.last_only) return out.h;
-      // The output at the end is part of the state.
-      return out.state.select(1, 0)
-          .to(wx.scalar_type())
-          .unsqueeze(context.cu_seqlens.defined() ? 0 : 1);
-    }();
+    const auto out = ops::slstm({.wx = wx,
+                                 .R = R_,
+                                 .bias = bias_,
+                                 .state = state[0],
+                                 .cu_seqlens = context.cu_seqlens,
+                                 .read_at = context.read_at});
+    state[0] = out.state;
     if (context.observe && !context.cu_seqlens.defined()) observe(wx, before, context);
-    return norm_->forward(h);
+    return norm_->forward(out.h);
   }
 
   void initialise(const Init& init) override;
@@ -72,7 +68,6 @@ class SlstmMixer final : public Mixer {
  private:
   // The same steps once more, one by one: what each does depends on the state it finds.
   void observe(const Tensor& wx, const Tensor& before, const Context& context) const {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     const int64_t T = wx.size(1);
     const auto like = wx.options().dtype(R_.scalar_type());
     std::vector<Tensor> states = {before.defined() ? before
@@ -85,8 +80,8 @@ class SlstmMixer final : public Mixer {
                                    .cu_seqlens = {}})
                            .state);
     const Tensor all = torch::stack(states, 1), found = all.narrow(1, 0, T);  // [B,T,4,H,D]
-    const Tensor gates = wx.to(R_.scalar_type()) + bias_ +
-                         torch::einsum("bthd,hdge->bthge", {found.select(2, 0), R_});
+    const Tensor back = ops::wide_matmul(found.select(2, 0).unsqueeze(-2), R_.flatten(2));
+    const Tensor gates = wx.to(R_.scalar_type()) + bias_ + back.view_as(wx);
     context.observe("jacobian", slstm_jacobian(gates, R_, found));
     context.observe("outputs", all.select(2, 0));
   }

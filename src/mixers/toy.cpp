@@ -4,36 +4,25 @@
 
 #include "mixers/initial.h"
 #include "mixers/padded.h"
+#include "ops/wide_matmul/wide_matmul.h"
 
 // The toy recurrences of the paper's introduction and its full-matrix baseline. They are loops over
 // time in plain torch: small models, for showing what a recurrence can and cannot do.
 namespace lrnn::mixers {
 namespace {
 
-// y = W x + b, as torch::nn::Linear.
-class BiasedLinear : public torch::nn::Module {
- public:
-  BiasedLinear(int64_t in, int64_t out) {
-    weight = register_parameter("weight", torch::empty({out, in}));
-    bias = register_parameter("bias", torch::empty(out));
-  }
-  Tensor forward(const Tensor& x) const {
-    const Tensor y = ops::linear(x, weight);
-    return y + bias.to(y.scalar_type());
-  }
-  // torch's default, the weight divided by `divisor`.
-  void initialise(uint64_t seed, const std::string& name, double divisor) {
-    const double bound = 1 / std::sqrt(double(weight.size(1)));
-    fill_uniform(weight, seed, name + ".weight", -bound / divisor, bound / divisor);
-    fill_uniform(bias, seed, name + ".bias", -bound, bound);
-  }
-  Tensor weight, bias;
-};
+// torch's default, the weight divided by `divisor`.
+void initialise_as_torch(const Linear& linear, uint64_t seed, const std::string& name,
+                         double divisor) {
+  const double bound = 1 / std::sqrt(double(linear.weight.size(1)));
+  fill_uniform(linear.weight, seed, name + ".weight", -bound / divisor, bound / divisor);
+  fill_uniform(linear.bias, seed, name + ".bias", -bound, bound);
+}
 
 // A mixer whose state is one tensor, advanced by step() from one token to the next.
 class Loop : public Mixer {
  public:
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     const Padded padded(x, context);
     const Tensor u = x.rows(padded.pick());  // [S,T,D]
     if (state.empty()) state.resize(1);
@@ -50,11 +39,11 @@ class Loop : public Mixer {
       // Padding comes before a sequence and leaves its first state alone.
       s = padded.packed() ? torch::where(padded.valid().select(1, t).view(shape(next)), next, s)
                           : next;
-      if (!context.last_only || t + 1 == padded.length()) out.push_back(s);
+      if (!padded.only_ends() || t + 1 == padded.length()) out.push_back(s);
     }
     state[0] = s;
     const Tensor y = out.empty() ? torch::zeros_like(u) : read(torch::stack(out, 1)).to(narrow(u));
-    return padded.back(y, context.last_only);
+    return padded.back(y);
   }
   // The states of all steps, stacked, and what a step leaves for backward.
   int64_t kept_per_token() const override { return 5 * state_size(); }
@@ -94,12 +83,12 @@ struct DiagonalConfig {
 class Diagonal final : public Loop {
  public:
   Diagonal(int64_t width, const DiagonalConfig& c) : c_(c), width_(width) {
-    A_ = register_module("A", std::make_shared<BiasedLinear>(width, width));
-    B_ = register_module("B", std::make_shared<BiasedLinear>(width, width));
+    A_ = register_module("A", std::make_shared<Linear>(width, width, true));
+    B_ = register_module("B", std::make_shared<Linear>(width, width, true));
   }
   void initialise(const Init& init) override {
-    A_->initialise(init.seed, "A", std::sqrt(double(width_)));
-    B_->initialise(init.seed, "B", std::sqrt(double(width_)));
+    initialise_as_torch(*A_, init.seed, "A", std::sqrt(double(width_)));
+    initialise_as_torch(*B_, init.seed, "B", std::sqrt(double(width_)));
   }
   int64_t state_size() const override { return width_; }
 
@@ -119,7 +108,7 @@ class Diagonal final : public Loop {
   }
   DiagonalConfig c_;
   int64_t width_;
-  std::shared_ptr<BiasedLinear> A_, B_;
+  std::shared_ptr<Linear> A_, B_;
 };
 
 // ----------------------------------------------------------------------------------- full matrix
@@ -132,11 +121,11 @@ struct FullMatrixConfig {
 class FullMatrix final : public Loop {
  public:
   explicit FullMatrix(int64_t width) : width_(width) {
-    A_ = register_module("A", std::make_shared<BiasedLinear>(width, width * width));
-    B_ = register_module("B", std::make_shared<BiasedLinear>(width, width * width));
+    A_ = register_module("A", std::make_shared<Linear>(width, width * width, true));
+    B_ = register_module("B", std::make_shared<Linear>(width, width * width, true));
   }
   void initialise(const Init& init) override {
-    A_->initialise(init.seed, "A", 1), B_->initialise(init.seed, "B", 1);
+    initialise_as_torch(*A_, init.seed, "A", 1), initialise_as_torch(*B_, init.seed, "B", 1);
   }
   int64_t state_size() const override { return width_; }
 
@@ -148,10 +137,9 @@ class FullMatrix final : public Loop {
   // The matrices of one step at a time: those of all would be the width times the activations.
   Tensor step(const std::vector<Tensor>& now, const Tensor& h) const override {
     const double share = 1 / std::sqrt(double(width_));
-    const auto times = [&](const BiasedLinear& linear, const Tensor& x) {
+    const auto times = [&](const Linear& linear, const Tensor& x) {
       const Tensor matrix = linear.forward(now[0]).to(x.scalar_type()).view({-1, width_, width_});
-      const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-      return share * matrix.matmul(x.unsqueeze(-1)).squeeze(-1);
+      return share * ops::wide_matmul(matrix, x.unsqueeze(-1)).squeeze(-1);
     };
     return times(*A_, h) + times(*B_, now[0]);
   }
@@ -160,7 +148,7 @@ class FullMatrix final : public Loop {
                                   std::sqrt(double(width_)));
   }
   int64_t width_;
-  std::shared_ptr<BiasedLinear> A_, B_;
+  std::shared_ptr<Linear> A_, B_;
 };
 
 // -------------------------------------------------------------------------------- matrix product
@@ -178,7 +166,7 @@ struct MatrixProductConfig {
 class MatrixProduct final : public Loop {
  public:
   MatrixProduct(int64_t width, const MatrixProductConfig& c) : n_(c.size) {
-    A_ = register_module("A", std::make_shared<BiasedLinear>(width, n_ * n_));
+    A_ = register_module("A", std::make_shared<Linear>(width, n_ * n_, true));
     o_proj_ = register_module("o_proj", std::make_shared<Linear>(n_ * n_, width));
   }
   void initialise(const Init& init) override {
@@ -198,8 +186,7 @@ class MatrixProduct final : public Loop {
     return {A_->forward(u).unflatten(-1, {n_, n_})};
   }
   Tensor step(const std::vector<Tensor>& now, const Tensor& H) const override {
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    return now[0].matmul(H);
+    return ops::wide_matmul(now[0], H);
   }
   void observe(const std::vector<Tensor>& inputs, const Context& context) const override {
     context.observe("matrix", inputs[0]);
@@ -209,7 +196,7 @@ class MatrixProduct final : public Loop {
     return o_proj_->forward(h / size);
   }
   int64_t n_;
-  std::shared_ptr<BiasedLinear> A_;
+  std::shared_ptr<Linear> A_;
   std::shared_ptr<Linear> o_proj_;
 };
 

@@ -1,7 +1,6 @@
 #include "model/block.h"
 
 #include "ops/gated_mlp/gated_mlp.h"
-#include "ops/take/take.h"
 
 namespace lrnn::model {
 
@@ -10,11 +9,12 @@ GatedMlp::GatedMlp(int64_t width, const MlpConfig& config) : gelu_(config.name =
   gate_ = register_module("gate_proj", std::make_shared<mixers::Linear>(width, hidden));
   up_ = register_module("up_proj", std::make_shared<mixers::Linear>(width, hidden));
   down_ = register_module("down_proj", std::make_shared<mixers::Linear>(hidden, width));
+  gate_up_ = mixers::Pack({gate_, up_});
 }
 
 Tensor GatedMlp::forward(const Tensor& x) const {
-  if (!gelu_) return ops::gated_mlp(x, gate_->weight, up_->weight, down_->weight);
-  const auto both = ops::linears(x, {gate_->weight, up_->weight});
+  if (!gelu_) return ops::gated_mlp(x, gate_up_.read(), down_->read());
+  const auto both = ops::linears(x, gate_up_.read());
   return down_->forward(torch::gelu(both[0]) * both[1]);
 }
 
@@ -54,24 +54,9 @@ Stream Block::forward(const Stream& in, mixers::State& state, const Context& con
   };
   const auto [s, h] = after(attn_norm_, in.x.x, in.y, mixer_->reads_products());
   const mixers::Rows stream{s, in.x.token};
-  Tensor y = mixer_->forward({h, in.x.token}, state, context);
-  // As many rows as are wanted are those that are wanted.
-  const auto wanted = [&](const Tensor& rows) {
-    const Tensor& only = context.only;
-    if (!only.defined()) return rows;
-    const int64_t n = only.size(0), D = rows.size(-1);
-    if (rows.size(0) * rows.size(1) == n) return rows.reshape({1, n, D});
-    return ops::pick(rows.flatten(0, 1), only).unsqueeze(0);
-  };
-  y = wanted(y);
+  const Tensor y = mixer_->forward({h, in.x.token}, state, context);
   if (plain_) return {{out_norm_ ? out_norm_->forward(y) : y, {}}, {}};
-  Tensor x;
-  if (context.last_only) {
-    const Tensor last = context.last_rows(stream.batch(), stream.length(), 1);  // [S,1]
-    x = stream.rows(context.cu_seqlens.defined() ? last.transpose(0, 1) : last);
-  } else {
-    x = wanted(stream.rows());
-  }
+  const Tensor x = stream.at(context.read_at);
   if (!mlp_) return {{x, {}}, y};
   const auto [sum, normed] = after(mlp_norm_, x, y, true);
   return {{sum, {}}, mlp_->forward(normed)};

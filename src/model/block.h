@@ -5,14 +5,16 @@
 namespace lrnn::model {
 
 // down(act(gate(x)) * up(x)), with SiLU (swiglu) or GELU (geglu)
-class GatedMlp : public torch::nn::Module {
+class GatedMlp : public torch::nn::Module, public mixers::HasPacks {
  public:
   GatedMlp(int64_t width, const MlpConfig& config);
   Tensor forward(const Tensor& x) const;
+  std::vector<mixers::Pack*> packs() override { return {&gate_up_}; }
 
  private:
   bool gelu_;
   std::shared_ptr<mixers::Linear> gate_, up_, down_;
+  mixers::Pack gate_up_;
 };
 
 // Null where the config has no norms.
@@ -35,8 +37,8 @@ class Block : public torch::nn::Module {
  public:
   Block(const ModelConfig& config, int64_t index);
 
-  // in.x as in Rows: activations, or the embedding with the tokens. With context.last_only the
-  // residual stream, like everything else, is computed at the last positions only.
+  // in.x as in Rows: activations, or the embedding with the tokens. With context.read_at the
+  // residual stream, like everything else, goes on at those rows only.
   Stream forward(const Stream& in, mixers::State& state, const Context& context) const;
 
   mixers::Mixer& mixer() const { return *mixer_; }

@@ -38,13 +38,13 @@ class Trunk : public torch::nn::Module {
   }
 
   const Tensor& embedding() const { return embeddings_->weight; }
+  ops::Weight tied_head() const { return embeddings_->read(); }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last) {
     Context out{.cu_seqlens = context.cu_seqlens,
-                .last_only = last && context.last_only,
-                .only = last ? context.only : Tensor(),
+                .read_at = last ? context.read_at : Tensor(),
                 .accuracy = context.accuracy};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
@@ -65,6 +65,10 @@ void check_input(const Tensor& tokens, const Context& context, const State& stat
         "model: tokens must be int64 [B,T], got ", tokens.scalar_type(), " ", tokens.sizes());
   check(!context.cu_seqlens.defined() || tokens.size(0) == 1,
         "model: packed tokens must be [1,total], got ", tokens.sizes());
+  check(!context.read_at.defined() ||
+            (context.read_at.dim() == 1 && context.read_at.scalar_type() == torch::kInt64),
+        "model: read_at must be int64 [n], got ", context.read_at.scalar_type(), " ",
+        context.read_at.sizes());
   check(state.empty() || state.size() == layers, "model: the state has ", state.size(),
         " blocks, the model ", layers);
 }
@@ -165,8 +169,10 @@ void Model::initialise(uint64_t seed) {
 Tensor Model::forward(const Tensor& tokens, State& state, const Context& context) {
   check_input(tokens, context, state, impl_->trunk->blocks().size());
   state.resize(impl_->trunk->blocks().size());
-  const Tensor x = impl_->trunk->forward(tokens, state, context);
-  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->embedding());
+  Context here = context;
+  if (here.read_at.defined()) here.read_at = here.read_at.to(device());
+  const Tensor x = impl_->trunk->forward(tokens, state, here);
+  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->tied_head());
 }
 
 int64_t Model::state_size(int64_t tokens) const {

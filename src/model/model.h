@@ -104,8 +104,8 @@ class Model : public torch::nn::Module {
   static std::shared_ptr<Model> shapes(const ModelConfig& config, int64_t vocabulary);
   void initialise(uint64_t seed);
 
-  // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary] ([B,1,..]/[1,S,..] when
-  // only the last position is wanted). Reads and replaces `state`.
+  // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary], or [1,n,vocabulary] at
+  // the rows context.read_at. Reads and replaces `state`.
   Tensor forward(const Tensor& tokens, State& state, const Context& context = {});
 
   int64_t vocabulary() const { return vocabulary_; }

@@ -77,10 +77,6 @@ template <class In> In empty_gradients(const In& in, const typename In::Result& 
   return out;
 }
 
-inline c10::impl::ExcludeDispatchKeyGuard without_autocast() {
-  return c10::impl::ExcludeDispatchKeyGuard(c10::autocast_dispatch_keyset);
-}
-
 // ------------------------------------------------------------- a back end's functions for others
 
 // On the Meta device there are shapes, and nothing to compute.

@@ -6,6 +6,7 @@ namespace lrnn::ops {
 // A definition of sequences of one length, for packed ones, too: one after the other.
 template <class In>
 typename In::Result by_sequence(const In& in, typename In::Result (*dense)(const In&)) {
+  const auto no_autocast = without_autocast();
   if (!in.cu_seqlens.defined()) return dense(in);
   typename In::Result out;
   const auto to = tensors(out);

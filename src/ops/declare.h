@@ -138,6 +138,7 @@ typename In::Result apply_op(const In& in, typename In::Result (*definition)(con
   check_inputs(in, given);
   for (const auto& slot : given)
     if (has_tangent(*slot.x)) {
+      const auto no_autocast = without_autocast();
       if constexpr (requires { in.cu_seqlens; })
         return by_definition(In::kName, definition, in, main_of(in));
       else

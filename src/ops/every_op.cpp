@@ -3,7 +3,7 @@
 #include "ops/add_norm/case.h"
 #include "ops/block_linear/case.h"
 #include "ops/delta_product/case.h"
-#include "ops/few_linear/case.h"
+#include "ops/linears/case.h"
 #include "ops/gated_linear_attention/case.h"
 #include "ops/gated_mlp/case.h"
 #include "ops/mlstm/case.h"

@@ -23,6 +23,12 @@ inline torch::Dtype wide_type(const torch::Tensor& x) {
   return x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
 
+// While it lives torch's autocast rounds nothing: an op chooses its own precision, and a state that
+// is rounded at every step forgets what it counted.
+inline c10::impl::ExcludeDispatchKeyGuard without_autocast() {
+  return c10::impl::ExcludeDispatchKeyGuard(c10::autocast_dispatch_keyset);
+}
+
 // Nobody registered a kernel for this device: a GPU's are loaded when they are first asked for.
 // What cannot be had is an error that names the device, and not every back end that torch knows.
 void require_kernels(const char* op, const torch::Device& device);

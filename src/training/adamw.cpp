@@ -32,6 +32,7 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
       eps_(train.eps),
       decay_(train.weight_decay) {
   seat(module);
+  find_readers(module);
   cut(decays);
 }
 
@@ -61,6 +62,42 @@ void AdamW::seat(torch::nn::Module& module) {
     slot.grad = view(grads_);
     slot.parameter.mutable_grad() = slot.grad;
   }
+}
+
+Tensor AdamW::part(const Tensor& flat, int64_t begin, const std::vector<int64_t>& shape) {
+  return flat.narrow(0, begin, c10::multiply_integers(shape)).view(shape);
+}
+
+void AdamW::find_readers(torch::nn::Module& module) {
+  std::map<const void*, size_t> slot_of;
+  for (size_t i = 0; i < slots_.size(); ++i) slot_of[slots_[i].parameter.unsafeGetTensorImpl()] = i;
+  for (const auto& one : module.modules(/*include_self=*/false)) {
+    if (auto* layer = dynamic_cast<mixers::Weighted*>(one.get()))
+      if (const auto found = slot_of.find(layer->weight.unsafeGetTensorImpl());
+          found != slot_of.end())
+        readers_.push_back({one, layer, found->second});
+    if (auto* has = dynamic_cast<mixers::HasPacks*>(one.get()))
+      for (auto* pack : has->packs()) seat(one, *pack, slot_of);
+  }
+}
+
+// Whoever reads several weights as one is told where they are, if they lie end to end.
+void AdamW::seat(const std::shared_ptr<torch::nn::Module>& module, mixers::Pack& pack,
+                 const std::map<const void*, size_t>& slot_of) {
+  if (pack.members().empty()) return;
+  int64_t end = -1;
+  Seated seated{module, &pack, 0, pack.members()[0]->weight.sizes().vec()};
+  seated.shape[0] = 0;
+  for (const auto& member : pack.members()) {
+    const auto found = slot_of.find(member->weight.unsafeGetTensorImpl());
+    if (found == slot_of.end()) return;
+    const Slot& slot = slots_[found->second];
+    if (end < 0) seated.begin = end = slot.begin;
+    if (slot.begin != end) return;
+    end += slot.size, seated.shape[0] += member->weight.size(0);
+  }
+  pack.seat(part(values_, seated.begin, seated.shape));
+  packs_.push_back(std::move(seated));
 }
 
 void AdamW::cut(const Decays& decays) {
@@ -166,19 +203,25 @@ std::vector<ops::GpuGradient> AdamW::fetch_grads() {
   return out;
 }
 
-const ops::CastWeights::Copies& AdamW::cast_copies(torch::Dtype dtype) {
-  if (!flat_copies_.defined()) {
-    flat_copies_ = torch::empty(values_.sizes(), values_.options().dtype(dtype));
-    for (auto& slot : slots_) {
-      if (slot.parameter.dim() < 2) continue;
-      slot.copy = flat_copies_.narrow(0, slot.begin, slot.size).view(slot.parameter.sizes());
-      slot.copy = slot.copy.detach().requires_grad_();
-      copies_[slot.parameter.unsafeGetTensorImpl()] = slot.copy;
-    }
-  }
+AdamW::Copies::Copies(AdamW& owner, torch::Dtype dtype) : owner_(owner) {
   const torch::NoGradGuard no_grad;
-  flat_copies_.copy_(values_);
-  return copies_;
+  if (!owner.flat_copies_.defined() || owner.flat_copies_.scalar_type() != dtype) {
+    owner.flat_copies_ = torch::empty(owner.values_.sizes(), owner.values_.options().dtype(dtype));
+    for (auto& slot : owner.slots_)
+      if (slot.parameter.dim() >= 2)
+        slot.copy = part(owner.flat_copies_, slot.begin, slot.parameter.sizes().vec())
+                        .detach()
+                        .requires_grad_();
+  }
+  owner.flat_copies_.copy_(owner.values_);
+  owner.lend(true);
+}
+
+void AdamW::lend(bool copies) {
+  for (const auto& reader : readers_)
+    reader.layer->copy = copies ? slots_[reader.slot].copy : Tensor();
+  for (const auto& seated : packs_)
+    seated.pack->lend(copies ? part(flat_copies_, seated.begin, seated.shape) : Tensor());
 }
 
 ops::GpuAdamW AdamW::on_gpu(const Tensor& settings, const Tensor& report) const {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "model/model.h"
-#include "ops/cast_weights/cast_weights.h"
 #include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/config.h"
@@ -46,8 +45,18 @@ class AdamW {
   // was made.
   void drop_grads();
   std::vector<ops::GpuGradient> fetch_grads();
-  // Copies of all matrices in `dtype`, in one pass, for products to read (see ops::CastWeights).
-  const ops::CastWeights::Copies& cast_copies(torch::Dtype dtype);
+  // While it lives the layers of the module read copies of their weights in `dtype`, made in one
+  // pass (see ops/linears/weight.h).
+  class Copies {
+   public:
+    Copies(AdamW& owner, torch::Dtype dtype);
+    ~Copies() { owner_.lend(false); }
+    Copies(const Copies&) = delete;
+    Copies& operator=(const Copies&) = delete;
+
+   private:
+    AdamW& owner_;
+  };
   ops::GpuAdamW on_gpu(const torch::Tensor& settings, const torch::Tensor& report) const;
   void fill_settings(double lr, double clip, double* settings) const;
   void applied() { ++t_; }
@@ -68,7 +77,25 @@ class AdamW {
     int64_t begin, end;
     bool decays;
   };
+  // A layer whose weight is a slot, and a pack whose weights are slots one after the other.
+  struct Reader {
+    std::shared_ptr<torch::nn::Module> module;
+    mixers::Weighted* layer;
+    size_t slot;
+  };
+  struct Seated {
+    std::shared_ptr<torch::nn::Module> module;
+    mixers::Pack* pack;
+    int64_t begin;
+    std::vector<int64_t> shape;
+  };
   void seat(torch::nn::Module& module);
+  void find_readers(torch::nn::Module& module);
+  void seat(const std::shared_ptr<torch::nn::Module>& module, mixers::Pack& pack,
+            const std::map<const void*, size_t>& slot_of);
+  static torch::Tensor part(const torch::Tensor& flat, int64_t begin,
+                            const std::vector<int64_t>& shape);
+  void lend(bool copies);
   void cut(const Decays& decays);
 
   double beta1_, beta2_, eps_, decay_;
@@ -77,7 +104,8 @@ class AdamW {
   std::vector<Piece> pieces_;
   torch::Tensor values_, grads_, m_, v_;
   torch::Tensor flat_copies_;  // values_ in another type
-  ops::CastWeights::Copies copies_;
+  std::vector<Reader> readers_;
+  std::vector<Seated> packs_;
 };
 
 }  // namespace lrnn::training

@@ -11,11 +11,6 @@ using torch::Tensor;
 
 namespace {
 
-bool asks_at_the_end_only(const Example& e) {
-  return e.target.back() >= 0 &&
-         std::all_of(e.target.begin(), e.target.end() - 1, [](int64_t t) { return t < 0; });
-}
-
 // A wrong task would otherwise surface as an index error deep inside an embedding.
 void check_example(const Example& e, int64_t vocabulary) {
   check(!e.input.empty(), "the task made an example without tokens");
@@ -33,27 +28,24 @@ int64_t questions(const Example& e) {
   return std::count_if(e.target.begin(), e.target.end(), [](int64_t t) { return t >= 0; });
 }
 
-// All of one length, or end to end.
+// All of one length, or end to end. The target has one entry per row.
 Batch pack(const Example* examples, int64_t count) {
   const Example* end = examples + count;
   int64_t total = 0;
-  bool equal = true, last_only = true;
+  bool equal = true;
   for (auto e = examples; e != end; ++e) {
     total += int64_t(e->input.size());
     equal &= e->input.size() == examples->input.size();
-    last_only &= asks_at_the_end_only(*e);
   }
   Batch out;
-  out.context.last_only = last_only;
   out.input = torch::empty({total}, torch::kInt64);
-  out.target = torch::empty({last_only ? count : total}, torch::kInt64);
+  out.target = torch::empty({total}, torch::kInt64);
   auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
   auto cu_seqlens = torch::zeros({count + 1}, torch::kInt64);
   auto begin = cu_seqlens.data_ptr<int64_t>();
   for (auto e = examples; e != end; ++e, ++begin) {
     input = std::copy(e->input.begin(), e->input.end(), input);
-    target =
-        std::copy(last_only ? e->target.end() - 1 : e->target.begin(), e->target.end(), target);
+    target = std::copy(e->target.begin(), e->target.end(), target);
     begin[1] = begin[0] + int64_t(e->input.size());
   }
   out.input = equal ? out.input.view({count, -1}) : out.input.unsqueeze(0);
@@ -66,19 +58,19 @@ Batch pad(const Example* examples, int64_t count, int64_t length) {
   out.input = torch::zeros({count, length}, torch::kInt64);
   out.target = torch::full({count * length}, -1, torch::kInt64);
   auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
-  bool one_each = true;
   for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
     check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
           " tokens does not fit into a rectangle of ", length);
     std::copy(e->input.begin(), e->input.end(), input);
     std::copy(e->target.begin(), e->target.end(), target);
-    one_each = one_each && questions(*e) == 1;
-  }
-  if (one_each) {
-    out.context.only = (out.target >= 0).nonzero().squeeze(1);
-    out.target = out.target.index_select(0, out.context.only);
   }
   return out;
+}
+
+// One question of every example: their number, and with it every shape, is that of the examples.
+void read_at_questions(Batch& batch) {
+  batch.context.read_at = (batch.target >= 0).nonzero().squeeze(1);
+  batch.target = batch.target.index_select(0, batch.context.read_at);
 }
 
 }  // namespace
@@ -86,13 +78,16 @@ Batch pad(const Example* examples, int64_t count, int64_t length) {
 Batch make_batch(const Example* examples, int64_t count, int64_t vocabulary, int64_t length) {
   check(count > 0, "a batch needs at least one example");
   int64_t targets = 0;
+  bool one_each = true;
   for (auto e = examples; e != examples + count; ++e) {
     check_example(*e, vocabulary);
-    targets += questions(*e);
+    const int64_t asked = questions(*e);
+    targets += asked, one_each &= asked == 1;
   }
   check(targets > 0, "the task made a batch without a single target");
   Batch out = length ? pad(examples, count, length) : pack(examples, count);
   out.targets = targets;
+  if (one_each) read_at_questions(out);
   return out;
 }
 
@@ -106,8 +101,8 @@ Batch room_for(const Batch& batch, torch::Device device) {
   Batch out = batch;
   out.input = torch::empty_like(batch.input, device);
   out.target = torch::empty_like(batch.target, device);
-  if (batch.context.only.defined())
-    out.context.only = torch::empty_like(batch.context.only, device);
+  if (batch.context.read_at.defined())
+    out.context.read_at = torch::empty_like(batch.context.read_at, device);
   return out;
 }
 
@@ -116,7 +111,7 @@ void send(const Batch& batch, Batch& to) {
     if (from.defined()) x.copy_(from.is_pinned() ? from : from.pin_memory(), true);
   };
   copy(to.input, batch.input), copy(to.target, batch.target);
-  copy(to.context.only, batch.context.only);
+  copy(to.context.read_at, batch.context.read_at);
 }
 
 std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split, Range length,

@@ -17,12 +17,10 @@ struct Batch {
   int64_t targets = 0;      // those that are not -1
 };
 
-// The examples in their order. With length 0 those of different lengths lie end to end, and
-// context.last_only says that each asks one question, at its end.
-//
-// With another length they are a rectangle [count,length], for devices that want equal shapes:
-// shorter ones are followed by tokens without a target, which no causal model takes notice of, and
-// context.only names the rows of the questions where each asks one.
+// The examples in their order. With length 0 those of different lengths lie end to end. With
+// another they are a rectangle [count,length], for devices that want equal shapes: shorter ones are
+// followed by tokens without a target, which no causal model takes notice of. Where every example
+// asks one question, context.read_at names the rows.
 Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabulary,
                  int64_t length = 0);
 // Room for such a batch on `device`, and the batch copied there; the host need not wait for it.

@@ -121,13 +121,13 @@ struct Evaluator::Forwards {
     Batch batch;  // on the GPU
     Said said;
   };
-  // Examples, length, whether there is Context::only, precision, kernel.
+  // Examples, length, whether there is Context::read_at, precision, kernel.
   using Shape = std::tuple<int64_t, int64_t, bool, std::string, std::string>;
 
   // Shapes that come back are worth recording.
   void replay(const Batch& batch, const std::string& precision) {
-    auto& of = by_shape_.at({batch.input.size(0), batch.input.size(1), batch.context.only.defined(),
-                             precision, batch.context.accuracy});
+    auto& of = by_shape_.at({batch.input.size(0), batch.input.size(1),
+                             batch.context.read_at.defined(), precision, batch.context.accuracy});
     const bool known = of.batch.input.defined();
     if (!known) of.batch = room_for(batch, model_.device());
     send(batch, of.batch);

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "ops/torch.h"
 #include "training/execution.h"
 #include "training/precision.h"
@@ -21,7 +23,7 @@ Tensor pinned(int64_t size, torch::Dtype dtype) {
 
 std::vector<Tensor*> tensors_of(Batch& batch) {
   std::vector<Tensor*> out = {&batch.input, &batch.target};
-  if (batch.context.only.defined()) out.push_back(&batch.context.only);
+  if (batch.context.read_at.defined()) out.push_back(&batch.context.read_at);
   return out;
 }
 
@@ -93,13 +95,13 @@ class Recorded final : public Execution {
     Tensor message;            // on the GPU
     std::vector<Batch> parts;  // views of it: what the recording reads
   };
-  // The length, and which parts have Context::only; all else is the same in every batch.
+  // The length, and which parts have Context::read_at; all else is the same in every batch.
   using Shape = std::pair<int64_t, std::vector<bool>>;
   using Steps = Recordings<Shape, Step>;
 
   Steps::Entry& step_for(const Parts& parts) {
     Shape shape{parts.parts[0].input.size(1), {}};
-    for (const auto& part : parts.parts) shape.second.push_back(part.context.only.defined());
+    for (const auto& part : parts.parts) shape.second.push_back(part.context.read_at.defined());
     auto& step = steps_.at(shape);
     if (step.parts.empty()) {
       step.message = torch::empty_like(parts.message, model_.device());
@@ -127,9 +129,8 @@ class Recorded final : public Execution {
   void work(const Step& step) {
     report_.zero_();
     optimizer_.drop_grads();
-    const bool narrow = config_.precision == "bfloat16";
-    const ops::CastWeights::Copies none;
-    const ops::CastWeights weights(narrow ? optimizer_.cast_copies(torch::kBFloat16) : none);
+    std::optional<AdamW::Copies> copies;
+    if (config_.precision == "bfloat16") copies.emplace(optimizer_, torch::kBFloat16);
     adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
     const Tensor share = adamw_.settings[GpuAdamW::kShare];
     for (const auto& part : step.parts) {

@@ -1,5 +1,5 @@
 #include "base/error.h"
-#include "ops/few_linear/few_linear.h"
+#include "ops/linears/few_linear.h"
 #include "ops/linears/linears.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"

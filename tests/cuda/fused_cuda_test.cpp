@@ -97,81 +97,54 @@ TEST_F(FusedOnGpu, TheNormHasTheTypeOfTheProducts) {
   }
 }
 
-// Parameters of one flat buffer are side by side; clones of them are not.
-TEST_F(FusedOnGpu, WeightsSideBySideAreOneProduct) {
+// Parameters of one flat buffer as one matrix; clones of them one by one.
+TEST_F(FusedOnGpu, WeightsEndToEndAreOneProduct) {
   torch::manual_seed(3);
   for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
-    const Tensor flat = normal({(24 + 40 + 8 + 4) * 32}, dtype),
-                 x = leaf(normal({3, 5, 32}, dtype));
+    const Tensor flat = normal({(24 + 40 + 8) * 32}, dtype), x = leaf(normal({3, 5, 32}, dtype)),
+                 few = leaf(normal({4, 32}, dtype));
     TensorList side, apart, given;
     int64_t at = 0;
-    for (const int64_t out : {24, 40, 8, 4}) {
+    for (const int64_t out : {24, 40, 8}) {
       side.push_back(flat.narrow(0, at, out * 32).view({out, 32}).detach().requires_grad_());
       apart.push_back(leaf(side.back()));
       given.push_back(normal({3, 5, out}, dtype));
       at += out * 32;
     }
-    EXPECT_TRUE(ops::side_by_side(side, 0));
-    EXPECT_FALSE(ops::side_by_side(apart, 0));
-    const auto got = ops::linears(x, side), want = ops::linears(x, apart);
-    EXPECT_TRUE(ops::side_by_side({got[0], got[1], got[2]}, -1));
+    given.push_back(normal({3, 5, 4}, dtype));
+    // The lonely one stands between those that are one.
+    const ops::Shapes shapes = {{3, 5, 24}, {3, 5, 4}, {3, 5, 40}, {3, 5, 8}};
+    const auto got = ops::linears(x, {side[0], few, side[1], side[2]}, shapes,
+                                  {{0, 2, 3}, flat.view({72, 32}), {}});
+    ASSERT_TRUE(got.joint.defined());
+    EXPECT_FALSE(got.each[0].defined());
+    const auto want = ops::linears(x, {apart[0], apart[1], apart[2], few});
+    EXPECT_CLOSE("joint", got.joint, torch::cat({want[0], want[1], want[2]}, -1));
+    EXPECT_CLOSE("few", got.each[1], want[3]);
     TensorList in = side, others = apart;
-    in.push_back(x), others.push_back(x);
-    const auto dgot = gradients(got, in, given), dwant = gradients(want, others, given);
-    for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("y ", i), got[i], want[i]);
+    for (auto* list : {&in, &others}) list->push_back(few), list->push_back(x);
+    const auto dgot = gradients({got.joint, got.each[1]}, in,
+                                {torch::cat({given[0], given[1], given[2]}, -1), given[3]}),
+               dwant = gradients(want, others, given);
     for (size_t i = 0; i < in.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), dgot[i], dwant[i]);
-    // One of the results without a gradient.
-    const auto some = gradients({got[0], got[2]}, in, {given[0], given[2]});
-    EXPECT_TRUE(!some[1].defined() || some[1].norm().item<double>() == 0);
-    EXPECT_CLOSE("alone", some[2], dwant[2]);
   }
 }
 
-TEST_F(FusedOnGpu, JoiningAndSplittingAreEachOthersGradients) {
-  torch::manual_seed(4);
-  const Tensor x = leaf(normal({3, 5, 12}));
-  const auto parts = ops::split(x, {4, 2, 6}, 2);
-  const Tensor y = ops::join(parts, 2), dy = normal({3, 5, 12});
-  EXPECT_EQ(y.const_data_ptr(), x.const_data_ptr());
-  EXPECT_TRUE(torch::equal(y, x));
-  EXPECT_TRUE(torch::equal(gradients({y}, {x}, {dy})[0], dy));
-  const Tensor a = leaf(normal({2, 3})), b = leaf(normal({2, 4})), dab = normal({2, 7});
-  const auto got = gradients({ops::join({a, b}, 1)}, {a, b}, {dab});
-  EXPECT_TRUE(torch::equal(got[0], dab.narrow(1, 0, 3)));
-  EXPECT_TRUE(torch::equal(got[1], dab.narrow(1, 3, 4)));
-  const auto one = ops::split(a, {1, 2}, 1);
-  const auto part = gradients({one[1]}, {a}, {dab.narrow(1, 0, 2)})[0];
-  EXPECT_TRUE(torch::equal(part.narrow(1, 1, 2), dab.narrow(1, 0, 2)));
-  EXPECT_EQ(part.narrow(1, 0, 1).norm().item<double>(), 0);
-}
-
-TEST_F(FusedOnGpu, TablesSideBySideAreLookedUpTogether) {
+TEST_F(FusedOnGpu, TablesAreLookedUp) {
   torch::manual_seed(5);
   for (const int64_t rows : {3, 8, 9, 16, 17, 60})
     for (const auto dtype : {torch::kFloat32, torch::kBFloat16}) {
       SCOPED_TRACE(cat(rows, " ", dtype));
       const Tensor table = leaf(normal({rows, 24 + 40}, dtype));
       const Tensor index = torch::randint(-1, rows, {7, 300}, torch::kInt64).to(torch::kCUDA);
-      const auto side = ops::split(table, {24, 40}, 1);
-      const TensorList apart = {leaf(side[0]), leaf(side[1])};
-      const auto got = ops::take({side[0], side[1].view({rows, 5, 8})}, index),
-                 want = ops::take(apart, index);
-      const TensorList given = {normal({7, 300, 24}, dtype), normal({7, 300, 40}, dtype)};
-      EXPECT_TRUE(torch::equal(got[0], want[0]));
-      EXPECT_TRUE(torch::equal(got[1].flatten(2), want[1]));
-      const auto dgot =
-          gradients({got[0], got[1]}, {table}, {given[0], given[1].view({7, 300, 5, 8})});
-      const auto dwant = gradients(want, apart, given);
-      EXPECT_CLOSE("table", dgot[0], torch::cat(dwant, 1));
-      const auto again =
-          gradients({got[0]}, {table}, {given[0]})[0];  // one of the two has no gradient
-      EXPECT_CLOSE("first", again.narrow(1, 0, 24), dwant[0]);
+      const Tensor got = ops::take({table}, index)[0], given = normal({7, 300, 64}, dtype);
+      const auto dgot = gradients({got}, {table}, {given});
       // The definition, in double.
       const Tensor T = wide(table).requires_grad_();
       const Tensor flat = index.cpu().flatten();
       const Tensor rows_of = T.index_select(0, flat.clamp_min(0)) * (flat >= 0).unsqueeze(1);
-      const auto D = gradients({rows_of}, {T},
-                               {torch::cat({wide(given[0]), wide(given[1])}, 2).flatten(0, 1)});
+      EXPECT_CLOSE("rows", got.flatten(0, 1), rows_of);
+      const auto D = gradients({rows_of}, {T}, {wide(given).flatten(0, 1)});
       EXPECT_CLOSE("definition", dgot[0], D[0]);
     }
 }

@@ -16,7 +16,7 @@ struct Ran {
 };
 
 // The mixer with its weights on `device`, on a table with tokens, from no state and then from one.
-Ran run_mixer(const std::string& config, const torch::Device& device, bool last_only) {
+Ran run_mixer(const std::string& config, const torch::Device& device, const Tensor& read_at) {
   torch::manual_seed(3);
   auto mixer = make(kWidth, Section::from_text(config));
   mixer->initialise({.scheme = "chomsky", .gain = 1, .std = 0.02, .seed = 5});
@@ -32,8 +32,8 @@ Ran run_mixer(const std::string& config, const torch::Device& device, bool last_
   Ran out;
   Tensor loss = torch::zeros({}, torch::kFloat64);
   for (int i = 0; i < 2; ++i) {
-    const Tensor y =
-        mixer->forward({table, token}, state, {.cu_seqlens = {}, .last_only = last_only});
+    const Tensor y = mixer->forward({table, token}, state,
+                                    {.read_at = read_at.defined() ? read_at.to(device) : read_at});
     loss = loss + (y.cpu() * torch::randn(y.sizes(), torch::kFloat64)).sum();
     out.tensors.emplace_back(cat("y ", i), y.detach());
   }
@@ -49,11 +49,11 @@ Ran run_mixer(const std::string& config, const torch::Device& device, bool last_
 
 TEST_F(MixersOnGpu, AreTheCpus) {
   for (const std::string name : {"delta_net", "delta_product", "mamba", "gla", "slstm", "mlstm"})
-    for (const bool last_only : {false, true}) {
-      SCOPED_TRACE(cat(name, " last_only ", last_only));
+    for (const Tensor& rows : {Tensor(), torch::tensor({8, 17}), torch::tensor({3, 9, 10})}) {
+      SCOPED_TRACE(cat(name, " at ", rows));
       const std::string config = cat("name: ", name);
-      const Ran want = run_mixer(config, torch::kCPU, last_only),
-                got = run_mixer(config, torch::kCUDA, last_only);
+      const Ran want = run_mixer(config, torch::kCPU, rows),
+                got = run_mixer(config, torch::kCUDA, rows);
       ASSERT_EQ(got.tensors.size(), want.tensors.size());
       for (size_t i = 0; i < want.tensors.size(); ++i) {
         EXPECT_EQ(got.tensors[i].first, want.tensors[i].first);

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "ops/linears/linears.h"
 #include "ops/norm/norm.h"
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 #include "tests/close.h"

@@ -72,6 +72,12 @@ class Contract : public testing::TestWithParam<std::string> {
     State state;
     return run(x, state);
   }
+  // Asks for the last row of each sequence.
+  static Context at_ends(const Tensor& x, const Tensor& cu_seqlens = {}) {
+    Context out{.cu_seqlens = cu_seqlens};
+    out.read_at = out.last_rows(x.size(0), x.size(1), 1).squeeze(1);
+    return out;
+  }
   static void expect_same(const State& got, const State& want) {
     ASSERT_EQ(got.size(), want.size());
     for (size_t i = 0; i < got.size(); ++i) EXPECT_CLOSE(cat("state ", i), got[i], want[i]);
@@ -146,10 +152,10 @@ TEST_P(Contract, PackedIsOneByOne) {
     std::vector<int64_t> bounds = {0};
     for (const int64_t n : piece) bounds.push_back(bounds.back() + n);
     const Tensor x = random({1, bounds.back(), kWidth});
-    const Context context{.cu_seqlens = torch::tensor(bounds), .last_only = false};
+    const Context context{.cu_seqlens = torch::tensor(bounds)};
     State before = packed;
     const Tensor y = run(x, packed, context);
-    const Tensor last = run(x, before, {.cu_seqlens = context.cu_seqlens, .last_only = true});
+    const Tensor last = run(x, before, at_ends(x, context.cu_seqlens));
     ASSERT_EQ(last.sizes(), torch::IntArrayRef({1, 4, kWidth}));
     expect_same(before, packed);
     for (size_t s = 0; s < 4; ++s) {
@@ -165,26 +171,40 @@ TEST_P(Contract, PackedIsOneByOne) {
   }
 }
 
-TEST_P(Contract, LastOnlyIsTheLastOfTheWhole) {
+TEST_P(Contract, TheEndsAreThoseOfTheWhole) {
   for (const int64_t first : {0, 1, 2, 6})
     for (const int64_t T : {1, 3, 5}) {
       State whole;
       if (first > 0) run(random({2, first, kWidth}), whole);
       State state = whole;
       const Tensor x = random({2, T, kWidth});
-      const Tensor want = run(x, whole).slice(1, -1);
-      const Tensor got = run(x, state, {.cu_seqlens = {}, .last_only = true});
-      EXPECT_CLOSE(cat(first, "+", T), got, want);
+      const Tensor want = run(x, whole).select(1, -1);
+      const Tensor got = run(x, state, at_ends(x));
+      ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 2, kWidth}));
+      EXPECT_CLOSE(cat(first, "+", T), got[0], want);
       expect_same(state, whole);
     }
+}
+
+TEST_P(Contract, SomeRowsAreThoseOfTheWhole) {
+  const Tensor x = random({2, 5, kWidth}), rows = torch::tensor({0, 3, 4, 8});
+  State whole, state, packed;
+  const Tensor want = run(x, whole).flatten(0, 1).index_select(0, rows);
+  const Tensor got = run(x, state, {.read_at = rows});
+  ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, kWidth}));
+  EXPECT_CLOSE("rows", got[0], want);
+  expect_same(state, whole);
+  const Tensor end_to_end = run(x.flatten(0, 1).unsqueeze(0), packed,
+                                {.cu_seqlens = torch::tensor({0, 5, 10}), .read_at = rows});
+  EXPECT_CLOSE("packed", end_to_end[0], want);
+  expect_same(packed, whole);
 }
 
 TEST_P(Contract, ATableWithTokensIsItsRows) {
   const Tensor table = random({3, kWidth}), token = torch::randint(3, {2, 9}, torch::kInt64);
   const Tensor x = table.index_select(0, token.flatten()).view({2, 9, kWidth});
-  for (const bool last_only : {false, true}) {
+  for (const Context& context : {Context{}, at_ends(x)}) {
     State state, want_state;
-    const Context context{.cu_seqlens = {}, .last_only = last_only};
     const Tensor got = mixer_->forward({table, token}, state, context);
     EXPECT_CLOSE("y", got, run(x, want_state, context));
     expect_same(state, want_state);
@@ -215,8 +235,7 @@ TEST_P(Contract, GradientsReachEveryParameterTheInputAndTheState) {
 TEST_P(Contract, SavingWorkKeepsTheGradients) {
   const Tensor table = random({3, kWidth}).requires_grad_();
   const Tensor token = torch::randint(3, {1, 9}, torch::kInt64);
-  const Context context{.cu_seqlens = torch::tensor({int64_t{0}, int64_t{2}, int64_t{9}}),
-                        .last_only = true};
+  const Context context{.cu_seqlens = torch::tensor({0, 2, 9}), .read_at = torch::tensor({1, 8})};
   const Tensor dy = random({1, 2, kWidth});
   const auto gradients = [&](const Tensor& y) {
     std::vector<Tensor> of = mixer_->parameters();
@@ -248,14 +267,14 @@ TEST_P(Contract, Bfloat16AutocastIsCloseToFloat32) {
   const Tensor want = run(x);
   at::autocast::set_autocast_enabled(at::kCPU, true);
   at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-  for (const bool last_only : {false, true}) {
+  for (const bool ends : {false, true}) {
     State state;
-    const Tensor y = run(x, state, {.cu_seqlens = {}, .last_only = last_only});
+    const Tensor y = run(x, state, ends ? at_ends(x) : Context{});
     EXPECT_EQ(y.scalar_type(), torch::kBFloat16);
     EXPECT_EQ(state[0].scalar_type(), torch::kFloat32);
     // Dividing by a sum near zero magnifies the rounding; there only the run itself is checked.
     if (GetParam().find("sum") == std::string::npos) {
-      EXPECT_CLOSE_TO("y", y, last_only ? want.slice(1, -1) : want, 0.1);
+      EXPECT_CLOSE_TO("y", y, ends ? want.slice(1, -1).transpose(0, 1) : want, 0.1);
     }
     y.sum().backward();
   }

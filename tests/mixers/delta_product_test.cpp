@@ -220,8 +220,7 @@ std::string asked_for(const std::string& switches, const std::string& kernel = "
   const auto mixer = make(4, Section::from_text("name: delta_product\nheads: 1\n" + switches));
   mixer->initialise({});
   State state;
-  mixer->forward({torch::randn({1, 3, 4}), {}}, state,
-                 {.cu_seqlens = {}, .last_only = false, .accuracy = kernel});
+  mixer->forward({torch::randn({1, 3, 4}), {}}, state, {.accuracy = kernel});
   return overheard;
 }
 

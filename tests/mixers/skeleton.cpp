@@ -28,7 +28,7 @@ class Leaky final : public Mixer {
     o_proj_ = register_module("o_proj", std::make_shared<Linear>(width, width));
   }
 
-  Tensor forward(const Rows& x, State& state, const Context& context) override {
+  Tensor mix(const Rows& x, State& state, const Context& context) override {
     if (state.empty()) state.resize(1);
     lrnn::check(state.size() == 1, "leaky: the state has ", state.size(), " tensors, not 1");
     const Padded padded(x, context);  // packed sequences side by side: [S,T,..]
@@ -46,11 +46,11 @@ class Leaky final : public Mixer {
       const Tensor next = a.select(1, t) * h + u.select(1, t);
       // Rows before a shorter sequence leave its state alone.
       h = padded.packed() ? torch::where(padded.valid().select(1, t).unsqueeze(-1), next, h) : next;
-      if (!context.last_only || t + 1 == padded.length()) seen.push_back(h);
+      if (!padded.only_ends() || t + 1 == padded.length()) seen.push_back(h);
     }
     state[0] = h;
     const Tensor y = seen.empty() ? torch::zeros_like(u) : torch::stack(seen, 1);
-    return padded.back(o_proj_->forward(y), context.last_only);
+    return o_proj_->forward(padded.back(y));
   }
 
   // A pure function of `init`, for every scheme.

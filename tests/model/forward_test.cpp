@@ -52,10 +52,11 @@ TEST_P(Forward, StepByStepIsTheWhole) {
   EXPECT_EQ(size, 3 * model_.state_size(8));
 }
 
-TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
+TEST_P(Forward, TheEndsAreTheLastOfEach) {
   const std::vector<int64_t> bounds = {0, 3, 4, 10, 12};
   const Tensor tokens = torch::randint(5, {1, 12}, torch::kInt64);
-  const Context context{.cu_seqlens = torch::tensor(bounds), .last_only = true};
+  const Context context{.cu_seqlens = torch::tensor(bounds),
+                        .read_at = torch::tensor({2, 3, 9, 11})};
   State state;
   const Tensor got = model_.forward(tokens, state, context);
   ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
@@ -66,18 +67,19 @@ TEST_P(Forward, PackedLastOnlyIsTheLastOfEach) {
 
   State dense;
   const Tensor batch = tokens.view({3, 4});
-  const Tensor last = model_.forward(batch, dense, {.cu_seqlens = {}, .last_only = true});
-  EXPECT_CLOSE("dense", last, run(batch).slice(1, -1));
+  const Tensor last = model_.forward(batch, dense, {.read_at = torch::tensor({3, 7, 11})});
+  ASSERT_EQ(last.sizes(), torch::IntArrayRef({1, 3, 5}));
+  EXPECT_CLOSE("dense", last[0], run(batch).select(1, -1));
 }
 
 TEST_P(Forward, SomeRowsAreThoseOfTheWhole) {
   const Tensor tokens = torch::randint(5, {3, 4}, torch::kInt64);
   Context context;
-  context.only = torch::tensor({1, 2, 7, 11});
+  context.read_at = torch::tensor({1, 2, 7, 11});
   State state;
   const Tensor got = model_.forward(tokens, state, context);
   ASSERT_EQ(got.sizes(), torch::IntArrayRef({1, 4, 5}));
-  EXPECT_CLOSE("logits", got[0], run(tokens).view({12, 5}).index_select(0, context.only));
+  EXPECT_CLOSE("logits", got[0], run(tokens).view({12, 5}).index_select(0, context.read_at));
   const auto gradients = [&](const Tensor& logits) {
     model_.zero_grad();
     logits.square().sum().backward();
@@ -86,9 +88,9 @@ TEST_P(Forward, SomeRowsAreThoseOfTheWhole) {
     return out;
   };
   const auto some = gradients(got),
-             all = gradients(run(tokens).view({12, 5}).index_select(0, context.only));
+             all = gradients(run(tokens).view({12, 5}).index_select(0, context.read_at));
   for (size_t i = 0; i < all.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), some[i], all[i]);
-  context.only = torch::arange(12);  // which are all
+  context.read_at = torch::arange(12);  // which are all
   State fresh;
   const Tensor every = model_.forward(tokens, fresh, context)[0];
   EXPECT_CLOSE("all", every, run(tokens).view({12, 5}));

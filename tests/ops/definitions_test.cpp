@@ -1,11 +1,12 @@
 #include "ops/add_norm/add_norm.h"
 #include "ops/block_linear/block_linear.h"
-#include "ops/few_linear/few_linear.h"
 #include "ops/gated_mlp/gated_mlp.h"
 #include "ops/join/join.h"
+#include "ops/linears/few_linear.h"
 #include "ops/linears/linears.h"
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 #include "ops/take/take.h"
+#include "ops/wide_matmul/wide_matmul.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 #include "tests/ops/same.h"
 
@@ -47,9 +48,23 @@ std::vector<Pair> pairs() {
        [=](auto& x) { return TensorVector{pick_definition(x[0], rows)}; },
        {normal({5, 3})}},
       {"join",
-       [](auto& x) { return TensorVector{join(x, 1)}; },
-       [](auto& x) { return TensorVector{join_definition(x, 1)}; },
-       {normal({3, 2, 2}), normal({3, 4, 2})}},
+       [](auto& x) {
+         return TensorVector{join({x, {}})};
+       },
+       [](auto& x) { return TensorVector{join_definition(x, 0)}; },
+       {normal({3, 2, 2}), normal({5, 2, 2})}},
+      {"linears of a stack",
+       [](auto& x) {
+         return linears(x[0], WeightStack{{x[1], x[2]}, {}, {}});
+       },
+       [](auto& x) {
+         return linears_definition(x[0], {x[1], x[2]});
+       },
+       {normal({2, 7, 6}), normal({8, 6}), normal({16, 6})}},
+      {"wide_matmul",
+       [](auto& x) { return TensorVector{wide_matmul(x[0], x[1])}; },
+       [](auto& x) { return TensorVector{wide_matmul_definition(x[0], x[1])}; },
+       {normal({3, 4, 2}), normal({3, 2, 5})}},
       {"split",
        [](auto& x) {
          return ops::split(x[0], {2, 3}, 1);

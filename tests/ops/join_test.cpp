@@ -12,31 +12,27 @@ using torch::Tensor;
 
 Tensor leaf(at::IntArrayRef sizes) { return torch::randn(sizes, torch::kFloat64).requires_grad_(); }
 
-TEST(Join, PiecesOfOneTensorAreJoinedWithoutACopy) {
-  const Tensor x = leaf({3, 5, 12}), dy = torch::randn({3, 5, 12}, torch::kFloat64);
-  const auto parts = ops::split(x, {4, 2, 6}, 2);
-  EXPECT_TRUE(side_by_side(parts, 2));
-  EXPECT_FALSE(side_by_side({parts[0], parts[2]}, 2));
-  EXPECT_FALSE(side_by_side({parts[1], parts[0]}, 2));
-  const Tensor y = join(parts, 2);
-  EXPECT_EQ(y.const_data_ptr(), x.const_data_ptr());
-  EXPECT_TRUE(torch::equal(y, x));
-  EXPECT_TRUE(torch::equal(torch::autograd::grad({y}, {x}, {dy})[0], dy));
-  EXPECT_THROW(ops::split(x, {4, 2}, 2), Error);
+// The parts of a stack as one: its own memory where it has it, else a copy, with the same
+// gradients.
+TEST(Join, TheWholeOfAStackIsNotCopied) {
+  const Tensor flat = torch::randn({7, 3}, torch::kFloat64), dy = torch::randn_like(flat);
+  std::vector<Tensor> parts;
+  for (const auto& part : pieces(flat, {3, 4}, 0)) parts.push_back(part.detach().requires_grad_());
+  for (const bool whole : {true, false}) {
+    const Tensor y = join({parts, whole ? flat : Tensor()});
+    EXPECT_EQ(y.const_data_ptr() == flat.const_data_ptr(), whole);
+    EXPECT_TRUE(torch::equal(y, flat));
+    const auto got = torch::autograd::grad({y}, parts, {dy});
+    EXPECT_TRUE(torch::equal(torch::cat(got), dy));
+  }
 }
 
-TEST(Join, OthersAreCopied) {
-  const Tensor a = leaf({2, 3}), b = leaf({2, 4}), dy = torch::randn({2, 7}, torch::kFloat64);
-  EXPECT_FALSE(side_by_side({a, b}, 1));
-  // Rows of one tensor follow each other in memory but not along columns.
-  const Tensor rows = torch::randn({4, 3});
-  EXPECT_FALSE(side_by_side({rows.narrow(0, 0, 2), rows.narrow(0, 2, 2)}, 1));
-  EXPECT_TRUE(side_by_side({rows.narrow(0, 0, 2), rows.narrow(0, 2, 2)}, 0));
-  const Tensor y = join({a, b}, 1);
-  EXPECT_TRUE(torch::equal(y, torch::cat({a, b}, 1)));
-  const auto got = torch::autograd::grad({y}, {a, b}, {dy});
-  EXPECT_TRUE(torch::equal(got[0], dy.narrow(1, 0, 3)));
-  EXPECT_TRUE(torch::equal(got[1], dy.narrow(1, 3, 4)));
+TEST(Join, PiecesMakeUpTheWhole) {
+  const Tensor x = leaf({3, 5, 12}), dy = torch::randn({3, 5, 12}, torch::kFloat64);
+  const auto parts = ops::split(x, {4, 2, 6}, 2);
+  EXPECT_TRUE(torch::equal(torch::cat(parts, 2), x));
+  EXPECT_TRUE(torch::equal(torch::autograd::grad({torch::cat(parts, 2)}, {x}, {dy})[0], dy));
+  EXPECT_THROW(ops::split(x, {4, 2}, 2), Error);
 }
 
 TEST(Join, APieceWithoutAGradientCountsAsZeros) {

@@ -1,5 +1,7 @@
 #include "ops/linears/linears.h"
 
+#include <ATen/autocast_mode.h>
+
 #include "base/error.h"
 #include "ops/take/take.h"
 #include "tests/ops/same.h"
@@ -53,6 +55,48 @@ TEST(Linears, OnlyWhatIsAskedFor) {
   EXPECT_CLOSE_TO("dw", w.grad(), x.sum(0).expand({2, 4}), 1e-12);
   EXPECT_FALSE(unused.grad().defined());
   EXPECT_FALSE(x.grad().defined());
+}
+
+// Weights that lie end to end, as one product and one by one: values, gradients, and those of one
+// result alone.
+TEST(Linears, OfAStackAreThoseOfItsParts) {
+  torch::manual_seed(6);
+  const Tensor flat = random({24 + 40 + 8, 6}), x = random({3, 5, 6}).requires_grad_();
+  std::vector<Tensor> leaves;
+  for (const auto& part : flat.split_with_sizes({24, 40, 8}, 0))
+    leaves.push_back(part.detach().requires_grad_());
+  const std::vector<Weight> parts(leaves.begin(), leaves.end());
+  const Tensor want = torch::linear(x, torch::cat(leaves)), dy = torch::randn_like(want);
+  auto of = leaves;
+  of.push_back(x);
+  const auto dwant = torch::autograd::grad({want}, of, {dy});
+  for (const bool whole : {true, false}) {
+    const WeightStack stack{parts, whole ? flat : Tensor(), {}};
+    const Tensor got = ops::linear(x, stack);
+    EXPECT_CLOSE("y", got, want);
+    const auto dgot = torch::autograd::grad({got}, of, {dy});
+    for (size_t i = 0; i < of.size(); ++i) EXPECT_CLOSE(cat("gradient ", i), dgot[i], dwant[i]);
+    EXPECT_CLOSE("second", linears(x, stack)[1], torch::linear(x, leaves[1]));
+  }
+}
+
+// Under autocast a weight is read in its copy, where it has one, and the gradient goes there.
+TEST(Linears, ReadTheCopyOfAWeight) {
+  const Tensor x = torch::randn({3, 8}), w = torch::randn({4, 8}).requires_grad_(),
+               copy = w.detach().to(torch::kBFloat16).requires_grad_();
+  const Weight weight(w, copy);
+  EXPECT_TRUE(weight.for_product().is_same(w)) << "without autocast";
+  EXPECT_TRUE(weight.in(torch::kBFloat16).is_same(copy));
+  EXPECT_TRUE(weight.in(torch::kFloat32).is_same(w));
+  at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  const bool copied = weight.for_product().is_same(copy);
+  const WeightStack stack{{weight, weight}, {}, torch::cat({copy, copy}).detach()};
+  const bool whole = stack.for_product().whole.is_same(stack.whole_copy);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_TRUE(copied);
+  EXPECT_TRUE(whole);
+  EXPECT_FALSE(stack.for_product().whole.defined()) << "the whole of the values";
 }
 
 TEST(Linears, HaveASecondDerivative) {

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 #include "tests/ops/tangent_cases.h"
 

@@ -1,6 +1,7 @@
 #include "training/adamw.h"
 
 #include <ATen/Parallel.h>
+#include <torch/nn/init.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adamw.h>
@@ -215,6 +216,59 @@ TEST_F(AdamWTest, TiedParametersMoveOnce) {
   optimiser.step(0.5);
   EXPECT_TRUE(tied.p.is_same(tied.q));
   EXPECT_CLOSE_TO("p", tied.p, torch::full({3}, 0.5), 1e-6);
+}
+
+// Two layers that are read as one, and one that does not fill whole lines of memory.
+struct Packed : torch::nn::Module {
+  struct Layers : torch::nn::Module, mixers::HasPacks {
+    Layers() {
+      for (const char* name : {"a", "b", "odd", "last"})
+        of.push_back(register_module(
+            name, std::make_shared<mixers::Linear>(8, std::string(name) == "odd" ? 3 : 16)));
+      good = mixers::Pack({of[0], of[1]}), gap = mixers::Pack({of[2], of[3]});
+      for (auto& p : parameters()) torch::nn::init::normal_(p);
+    }
+    std::vector<mixers::Pack*> packs() override { return {&good, &gap}; }
+    std::vector<std::shared_ptr<mixers::Linear>> of;
+    mixers::Pack good, gap;
+  };
+  Packed() { layers = register_module("layers", std::make_shared<Layers>()); }
+  std::shared_ptr<Layers> layers;
+};
+
+TEST_F(AdamWTest, TellsLayersWhereTheyAreOne) {
+  Packed net;
+  auto& layers = *net.layers;
+  EXPECT_FALSE(layers.good.read().whole.defined()) << "before";
+  AdamW optimiser(net, config(), is_weight);
+  const auto weights = [&] { return torch::cat({layers.of[0]->weight, layers.of[1]->weight}); };
+  EXPECT_TRUE(torch::equal(layers.good.read().whole, weights()));
+  EXPECT_FALSE(layers.gap.read().whole.defined()) << "they do not lie end to end";
+  // It is the memory itself: updates are seen.
+  optimiser.zero_grad();
+  layers.of[1]->forward(torch::randn({4, 8})).sum().backward();
+  optimiser.step(0.1);
+  EXPECT_TRUE(torch::equal(layers.good.read().whole, weights()));
+  // Who moves a parameter is noticed.
+  const torch::NoGradGuard no_grad;
+  layers.of[0]->weight.set_data(layers.of[0]->weight.clone());
+  EXPECT_FALSE(layers.good.read().whole.defined());
+}
+
+TEST_F(AdamWTest, LendsCopiesOfTheWeights) {
+  Packed net;
+  auto& layers = *net.layers;
+  AdamW optimiser(net, config(), is_weight);
+  {
+    const AdamW::Copies copies(optimiser, torch::kBFloat16);
+    for (const auto& layer : layers.of)
+      EXPECT_TRUE(torch::equal(layer->copy, layer->weight.to(torch::kBFloat16)));
+    EXPECT_TRUE(
+        torch::equal(layers.good.read().whole_copy, layers.good.read().whole.to(torch::kBFloat16)));
+    EXPECT_TRUE(layers.of[0]->copy.requires_grad());
+  }
+  EXPECT_FALSE(layers.of[0]->copy.defined());
+  EXPECT_FALSE(layers.good.read().whole_copy.defined());
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(Batch, EqualLengthsAreNotPacked) {
 TEST(Batch, TargetsInTheMiddleOfDifferentLengths) {
   const Example examples[] = {{{1, 2, 1}, {-1, 2, 0}, 3}, {{2, 2}, {1, 1}, 2}, {{1}, {1}, 1}};
   const auto batch = make_batch(examples, 3, 3);
-  EXPECT_FALSE(batch.context.last_only);
+  EXPECT_FALSE(batch.context.read_at.defined());
   EXPECT_EQ(batch.targets, 5);
   const auto list = [](const Tensor& x) {
     return std::vector<int64_t>(x.data_ptr<int64_t>(), x.data_ptr<int64_t>() + x.numel());
@@ -71,6 +71,18 @@ TEST(Batch, TargetsInTheMiddleOfDifferentLengths) {
   EXPECT_EQ(list(batch.input), (std::vector<int64_t>{1, 2, 1, 2, 2, 1}));
   EXPECT_EQ(list(batch.target), (std::vector<int64_t>{-1, 2, 0, 1, 1, 1}));
   EXPECT_EQ(list(batch.context.cu_seqlens), (std::vector<int64_t>{0, 3, 5, 6}));
+}
+
+// Wherever the one question of each stands, packed and in a rectangle.
+TEST(Batch, OneQuestionEachIsReadWhereItIs) {
+  const Example examples[] = {{{1, 2, 1}, {-1, 2, -1}, 3}, {{2, 2}, {-1, 1}, 2}};
+  for (const int64_t length : {0, 4}) {
+    const auto batch = make_batch(examples, 2, 3, length);
+    EXPECT_TRUE(torch::equal(batch.context.read_at,
+                             torch::tensor({int64_t{1}, length ? int64_t{5} : int64_t{4}})));
+    EXPECT_TRUE(torch::equal(batch.target, torch::tensor({int64_t{2}, int64_t{1}})));
+    EXPECT_EQ(batch.targets, 2);
+  }
 }
 
 TEST(Batch, RefusesWhatCannotWork) {

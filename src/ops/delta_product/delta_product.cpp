@@ -1,6 +1,7 @@
 #include "ops/delta_product/delta_product.h"
 
-#include "ops/declare.h"
+#include "ops/by_sequence.h"
+#include "ops/read_at/read_at.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -12,6 +13,8 @@ void DeltaProduct::check() const {
 }
 
 DeltaProductResult delta_product(const DeltaProduct& in) {
+  if (in.read_at.defined())
+    return read_recurrence(in, &DeltaProduct::q, scale_of(in.scale, in.k), delta_product);
   if (in.precision.empty()) return apply_op(in, delta_product_definition);
   TORCH_WARN_ONCE("delta_product: `precision` is called `accuracy` now");
   DeltaProduct now = in;

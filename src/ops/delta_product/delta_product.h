@@ -44,6 +44,9 @@ struct DeltaProduct {
   // Empty: accurate. Other inputs are always exact.
   std::string accuracy = {};
   std::string precision = {};  // its name until 0.1; taken with a warning
+  // In C++: int64 [n], the rows of the flattened [B*T] at which o is wanted, rising. It is
+  // [1,n,H,V] then, and q may be [1,n,H,K], at those rows alone. Undefined: everywhere.
+  torch::Tensor read_at = {};
 
   static constexpr const char* kName = "delta_product";
   using Result = DeltaProductResult;

@@ -33,6 +33,7 @@ struct GatedLinearAttention {
   bool negative = false;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
                              // then [S,H,K,V]. Undefined: B sequences of length T
+  torch::Tensor read_at = {};  // in C++: where o is wanted, and q given, as in DeltaProduct
 
   static constexpr const char* kName = "gated_linear_attention";
   using Result = GatedLinearAttentionResult;

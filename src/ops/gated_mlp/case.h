@@ -9,7 +9,8 @@ inline Problem gated_mlp_problem(const RowsCase& c, const Draw& draw) {
   const Tensor x = make_rows(c, draw), gate = draw.io(0.1 * draw.normal({c.n, c.D})),
                up = draw.io(0.1 * draw.normal({c.n, c.D})),
                down = draw.io(0.1 * draw.normal({c.D, c.n}));
-  const auto by = [](auto f) {
+  using Function = Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&);
+  const auto by = [](Function* f) {
     return [f](const Tensors& in) -> Tensors {
       return {{"out y", f(in.at("x"), in.at("gate"), in.at("up"), in.at("down"))}};
     };

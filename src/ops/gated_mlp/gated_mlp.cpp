@@ -1,6 +1,5 @@
 #include "ops/gated_mlp/gated_mlp.h"
 
-#include "ops/cast_weights/cast_weights.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
 #include "ops/node.h"
@@ -74,10 +73,16 @@ Tensor gated_mlp_definition(const Tensor& x, const Tensor& gate, const Tensor& u
   return at::linear(at::silu(at::linear(x, gate)) * at::linear(x, up), down);
 }
 
-Tensor gated_mlp(const Tensor& x_, const Tensor& gate_, const Tensor& up_, const Tensor& down_) {
-  const Tensor x = for_product(x_), gate = for_product(gate_), up = for_product(up_),
-               down = for_product(down_);
+Tensor gated_mlp(const Tensor& x, const Tensor& gate, const Tensor& up, const Tensor& down) {
+  return gated_mlp(x, WeightStack{{gate, up}, {}, {}}, down);
+}
+
+Tensor gated_mlp(const Tensor& x_, const WeightStack& gate_up, const Weight& down_) {
+  const Tensor x = for_product(x_), down = down_.for_product(),
+               gate = gate_up.parts.at(0).for_product(), up = gate_up.parts.at(1).for_product();
   if (!in_one(x, gate, up, down) || any_tangent(x, gate, up, down)) {
+    if (better_as_one(x, {gate.size(0), up.size(0)}))
+      return ops::linear(swiglu(ops::linear(x, gate_up)), down);
     const auto both = linears(x, {gate, up});
     return ops::linear(swiglu(both[0], both[1]), down);
   }

@@ -1,6 +1,8 @@
 #pragma once
 #include <torch/types.h>
 
+#include "ops/linears/weight.h"
+
 namespace lrnn::ops {
 
 // down(silu(gate(x)) * up(x)): x [..,D], gate and up [hidden,D], down [D,hidden]. Follows autocast
@@ -8,6 +10,7 @@ namespace lrnn::ops {
 // the hidden units on the chip, and one more for their gradients.
 torch::Tensor gated_mlp(const torch::Tensor& x, const torch::Tensor& gate, const torch::Tensor& up,
                         const torch::Tensor& down);
+torch::Tensor gated_mlp(const torch::Tensor& x, const WeightStack& gate_up, const Weight& down);
 // The definition: the line above in plain torch.
 torch::Tensor gated_mlp_definition(const torch::Tensor& x, const torch::Tensor& gate,
                                    const torch::Tensor& up, const torch::Tensor& down);

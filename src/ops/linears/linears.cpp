@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "ops/cast_weights/cast_weights.h"
-#include "ops/few_linear/few_linear.h"
+#include "base/error.h"
 #include "ops/join/join.h"
+#include "ops/linears/few_linear.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -15,39 +15,26 @@ Tensor as_matrix(const Tensor& x, int64_t D) {
   return x.dim() == 2 && x.size(1) == D ? x : x.reshape({-1, D});
 }
 
-// On a GPU weights that lie side by side are one matrix: a small product costs a launch, whatever
-// its size. Rows of the results should lie on 16 bytes, so others stay alone.
-using Group = std::vector<size_t>;  // numbers of weights
-std::vector<Group> groups_of(const std::vector<Tensor>& weights) {
-  std::vector<size_t> order(weights.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const bool gpu = weights[0].is_cuda();
-  if (gpu)
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::less<>()(weights[a].const_data_ptr(), weights[b].const_data_ptr());
-    });
-  std::vector<Group> out;
-  for (const size_t i : order) {
-    const bool follows = gpu && !out.empty() && weights[i].size(0) % 8 == 0 &&
-                         weights[out.back()[0]].size(0) % 8 == 0 &&
-                         side_by_side({weights[out.back().back()], weights[i]}, 0);
-    if (follows)
-      out.back().push_back(i);
-    else
-      out.push_back({i});
-  }
-  // Gradients are added up in the order of the arguments, wherever the weights lie.
-  std::sort(out.begin(), out.end(), [](const Group& a, const Group& b) {
-    return *std::min_element(a.begin(), a.end()) < *std::min_element(b.begin(), b.end());
-  });
-  return out;
+// Weights of one product, and their memory as one where it is.
+struct Group {
+  std::vector<size_t> which;
+  Tensor whole;
+};
+
+// Below autograd.
+Tensor matrix_of(const Group& group, const std::vector<Tensor>& weights) {
+  if (group.whole.defined()) return group.whole;
+  if (group.which.size() == 1) return weights[group.which[0]];
+  std::vector<Tensor> parts;
+  for (const size_t i : group.which) parts.push_back(weights[i]);
+  return at::cat(parts, 0);
 }
 
 struct LinearsBackward final : torch::autograd::Node {
   SavedVariable x;
   std::vector<SavedVariable> weights;  // [outs[i],D]
   std::vector<int64_t> outs;
-  std::vector<Group> groups;
+  std::vector<Group> groups;  // each has one result
   int64_t D = 0;
   bool again = false;  // the gradient is to be differentiated: it is made of torch's ops alone
 
@@ -65,38 +52,39 @@ struct LinearsBackward final : torch::autograd::Node {
  private:
   variable_list gradients(const variable_list& grad) {
     const Tensor input = x.unpack(), rows = as_matrix(input, D);
+    std::vector<Tensor> ws;
+    for (auto& w : weights) ws.push_back(w.unpack());
     variable_list out(1 + weights.size());
-    for (const Group& group : groups) {
-      std::vector<Tensor> dys, ws;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (!grad[g].defined()) continue;
+      const Group& group = groups[g];
       std::vector<int64_t> sizes;
-      bool wanted = false, any = false;
-      for (const size_t i : group) {
-        wanted = wanted || task_should_compute_output(1 + i), any = any || grad[i].defined();
-        sizes.push_back(outs[i]), ws.push_back(weights[i].unpack());
+      int64_t total = 0;
+      bool wanted = false;
+      for (const size_t i : group.which) {
+        wanted = wanted || task_should_compute_output(1 + i);
+        sizes.push_back(outs[i]), total += outs[i];
       }
-      if (!any) continue;
-      if (wanted && group.size() == 1 && task_should_compute_output(0) && few(rows, ws[0])) {
-        const size_t i = group[0];
+      const Tensor dy = as_matrix(grad[g], total);
+      const size_t first = group.which[0];
+      if (wanted && group.which.size() == 1 && task_should_compute_output(0) &&
+          few(rows, ws[first])) {
         const bool add = out[0].defined();
         Tensor dx = add ? as_matrix(out[0], D) : at::empty(rows.sizes(), rows.options());
-        out[1 + i] = few_linear_backward(as_matrix(grad[i], outs[i]), rows, ws[0], dx, add);
+        out[1 + first] = few_linear_backward(dy, rows, ws[first], dx, add);
         out[0] = dx;
         continue;
       }
-      for (const size_t i : group)
-        dys.push_back(grad[i].defined() ? as_matrix(grad[i], outs[i])
-                                        : at::zeros({rows.size(0), outs[i]}, rows.options()));
-      const Tensor dy = together(dys, 1);
       if (task_should_compute_output(0)) {
-        const Tensor w = together(ws, 0);
+        // The whole has no derivative; its parts have.
+        const Tensor w = matrix_of(again ? Group{group.which, {}} : group, ws);
         out[0] = out[0].defined() ? add_product(out[0], dy, w) : at::mm(dy, w);
       }
       if (!wanted) continue;
       const Tensor dw = at::mm(dy.t(), rows);
-      const auto each = group.size() == 1 ? variable_list{dw} : pieces(dw, sizes, 0);
-      for (size_t j = 0; j < group.size(); ++j)
-        if (grad[group[j]].defined() && task_should_compute_output(1 + group[j]))
-          out[1 + group[j]] = each[j];
+      const auto each = group.which.size() == 1 ? variable_list{dw} : pieces(dw, sizes, 0);
+      for (size_t j = 0; j < group.which.size(); ++j)
+        if (task_should_compute_output(1 + group.which[j])) out[1 + group.which[j]] = each[j];
     }
     if (out[0].defined() && out[0].sizes() != input.sizes()) out[0] = out[0].view(input.sizes());
     return out;
@@ -107,30 +95,20 @@ struct LinearsBackward final : torch::autograd::Node {
   Tensor add_product(Tensor& dx, const Tensor& dy, const Tensor& w) const {
     return again ? at::addmm(dx, dy, w) : dx.addmm_(dy, w);
   }
-  // A view of what lies side by side has the derivative of its first part alone.
-  Tensor together(const std::vector<Tensor>& parts, int64_t dim) const {
-    return again ? at::cat(parts, dim) : joined(parts, dim);
-  }
 };
 
-}  // namespace
-
-std::vector<Tensor> linears_definition(const Tensor& x, const std::vector<Tensor>& weights) {
-  std::vector<Tensor> out;
-  for (const Tensor& w : weights) out.push_back(at::linear(x, w));
-  return out;
-}
-
-std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const Shapes& shapes) {
-  const Tensor x = for_product(x_);
-  for (auto& w : weights) w = for_product(w);
+// A result of each group, of these shapes.
+std::vector<Tensor> products(const Tensor& x, const std::vector<Tensor>& weights,
+                             const std::vector<Group>& groups, const Shapes& shapes) {
   const int64_t D = weights.at(0).size(1);
+  std::vector<Tensor> out(groups.size());
   if (any_tangent(x, weights)) {
-    auto out = linears_definition(as_matrix(x, D), weights);
-    for (size_t i = 0; i < out.size(); ++i) out[i] = out[i].view(shapes[i]);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const Tensor w = matrix_of({groups[g].which, {}}, weights);
+      out[g] = at::linear(as_matrix(x, D), w).view(shapes[g]);
+    }
     return out;
   }
-  const auto groups = groups_of(weights);
   std::shared_ptr<LinearsBackward> node;
   if (torch::autograd::compute_requires_grad(x, weights)) {
     node.reset(new LinearsBackward, torch::autograd::deleteNode);
@@ -140,34 +118,101 @@ std::vector<Tensor> linears(const Tensor& x_, std::vector<Tensor> weights, const
     for (const auto& w : weights)
       node->weights.emplace_back(w, false), node->outs.push_back(w.size(0));
   }
-  std::vector<Tensor> out(weights.size());
   below_autograd([&] {
     const Tensor rows = as_matrix(x, D);
-    for (const Group& group : groups) {
-      std::vector<Tensor> ws;
-      for (const size_t i : group) ws.push_back(weights[i]);
-      const Tensor y = group.size() == 1 && has_few_rows(rows, ws[0])
-                           ? few_linear(rows, ws[0])
-                           : at::mm(rows, joined(ws, 0).t());
-      int64_t at = 0;
-      for (const size_t i : group) {
-        const int64_t size = weights[i].size(0);
-        const Tensor own = group.size() == 1 ? y : y.narrow(1, at, size);
-        out[i] = own.sizes() == at::IntArrayRef(shapes[i]) ? own : at::_unsafe_view(own, shapes[i]);
-        at += size;
-      }
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const Tensor w = matrix_of(groups[g], weights);
+      const Tensor y = groups[g].which.size() == 1 && has_few_rows(rows, w) ? few_linear(rows, w)
+                                                                            : at::mm(rows, w.t());
+      out[g] = y.sizes() == at::IntArrayRef(shapes[g]) ? y : at::_unsafe_view(y, shapes[g]);
     }
   });
   if (node) torch::autograd::set_history(out, node);
   return out;
 }
 
-std::vector<Tensor> linears(const Tensor& x, std::vector<Tensor> weights) {
-  Shapes shapes(weights.size(), x.sizes().vec());
-  for (size_t i = 0; i < weights.size(); ++i) shapes[i].back() = weights[i].size(0);
-  return linears(x, std::move(weights), shapes);
+std::vector<int64_t> with_last(const Tensor& x, int64_t size) {
+  auto out = x.sizes().vec();
+  out.back() = size;
+  return out;
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight) { return linears(x, {weight})[0]; }
+}  // namespace
+
+bool better_as_one(const Tensor& x, const std::vector<int64_t>& outs) {
+  return x.is_cuda() && outs.size() > 1 &&
+         std::all_of(outs.begin(), outs.end(), [](int64_t out) { return out % 8 == 0; });
+}
+
+std::vector<Tensor> linears_definition(const Tensor& x, const std::vector<Tensor>& weights) {
+  std::vector<Tensor> out;
+  for (const Tensor& w : weights) out.push_back(at::linear(x, w));
+  return out;
+}
+
+Products linears(const Tensor& x, const std::vector<Weight>& weights, const Shapes& shapes,
+                 const Joint& joint) {
+  WeightStack stack;
+  std::vector<int64_t> outs;
+  int64_t total = 0;
+  for (const size_t i : joint.which) {
+    stack.parts.push_back(weights.at(i));
+    outs.push_back(weights[i].value.size(0)), total += outs.back();
+  }
+  const bool one = better_as_one(x, outs);
+  stack.whole = joint.whole, stack.whole_copy = joint.whole_copy;
+  std::vector<Tensor> ready;
+  for (const Weight& w : weights) ready.push_back(w.for_product());
+  std::vector<Group> groups;
+  Shapes of_groups;
+  const auto is_joint = [&](size_t i) {
+    return one && std::find(joint.which.begin(), joint.which.end(), i) != joint.which.end();
+  };
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!is_joint(i)) {
+      groups.push_back({{i}, {}}), of_groups.push_back(shapes[i]);
+    } else if (i == joint.which[0]) {
+      groups.push_back({joint.which, stack.for_product().whole});
+      of_groups.push_back(with_last(x, total));
+    }
+  }
+  const auto made = products(for_product(x), ready, groups, of_groups);
+  Products out{std::vector<Tensor>(weights.size()), {}};
+  for (size_t g = 0; g < groups.size(); ++g)
+    (groups[g].which.size() > 1 ? out.joint : out.each[groups[g].which[0]]) = made[g];
+  return out;
+}
+
+std::vector<Tensor> linears(const Tensor& x, const std::vector<Weight>& weights,
+                            const Shapes& shapes) {
+  return linears(x, weights, shapes, {}).each;
+}
+
+std::vector<Tensor> linears(const Tensor& x, const std::vector<Weight>& weights) {
+  Shapes shapes;
+  for (const Weight& w : weights) shapes.push_back(with_last(x, w.value.size(0)));
+  return linears(x, weights, shapes);
+}
+
+Tensor linear(const Tensor& x, const Weight& weight) {
+  return products(for_product(x), {weight.for_product()}, {{{0}, {}}},
+                  {with_last(x, weight.value.size(0))})[0];
+}
+
+std::vector<Tensor> linears(const Tensor& x, const WeightStack& stack) {
+  std::vector<int64_t> outs;
+  for (const Weight& w : stack.parts) outs.push_back(w.value.size(0));
+  if (!better_as_one(x, outs)) return linears(x, stack.parts);
+  return ops::split(ops::linear(x, stack), outs, -1);
+}
+
+Tensor linear(const Tensor& x, const WeightStack& stack) {
+  const auto ready = stack.for_product();
+  Group group{{}, ready.whole};
+  int64_t total = 0;
+  for (size_t i = 0; i < ready.parts.size(); ++i)
+    group.which.push_back(i), total += ready.parts[i].size(0);
+  return products(for_product(x), ready.parts, {group}, {with_last(x, total)})[0];
+}
 
 }  // namespace lrnn::ops

@@ -1,6 +1,7 @@
 #include "ops/mlstm/mlstm.h"
 
 #include "ops/declare.h"
+#include "ops/read_at/read_at.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -10,7 +11,11 @@ void Mlstm::check() const {
               "[mlstm] a state is C, n and m together");
 }
 
-MlstmResult mlstm(const Mlstm& in) { return apply_op(in, mlstm_definition); }
+MlstmResult mlstm(const Mlstm& in) {
+  auto out = apply_op(in, mlstm_definition);
+  if (in.read_at.defined()) out.h = at_rows(out.h, in.read_at);
+  return out;
+}
 
 TORCH_LIBRARY_FRAGMENT(lrnn, m) { declare<Mlstm, mlstm>(m); }
 

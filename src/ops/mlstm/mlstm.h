@@ -38,7 +38,8 @@ struct Mlstm {
   MlstmState state;
   std::optional<double> scale;  // K^-1/2 by default
   double eps = 1e-6;
-  torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences; the state has S rows
+  torch::Tensor cu_seqlens;    // int64 [S+1]: B = 1 and T holds S sequences; the state has S rows
+  torch::Tensor read_at = {};  // in C++: int64 [n], rows of [B*T]: h there alone, [1,n,H,V]
 
   static constexpr const char* kName = "mlstm";
   using Result = MlstmResult;

@@ -34,6 +34,9 @@ struct SelectiveScan {
   bool softplus = true, negative = false;
   torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences end to end; the state is
                              // then [S,D,N]. Undefined: B sequences of length T
+  // In C++: int64 [n], the rows of the flattened [B*T] at which y is wanted, rising. It is [1,n,D]
+  // then, and C, z and u_at, which is u, are [1,n,..], at those rows alone.
+  torch::Tensor read_at = {}, u_at = {};
 
   static constexpr const char* kName = "selective_scan";
   using Result = SelectiveScanResult;

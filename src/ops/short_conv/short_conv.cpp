@@ -28,6 +28,22 @@ ShortConvResult short_conv_definition(const ShortConv& in) {
 
 ShortConvResult short_conv(const ShortConv& in) { return apply_op(in, short_conv_definition); }
 
+ShortConvResult short_conv_ends(const ShortConv& in, const Tensor& lengths) {
+  ShortConv window = in;
+  if (in.state.defined()) {
+    // A sequence of n < W tokens leaves the newest W - n columns of the old state in its window.
+    const int64_t W = in.weight.size(2);
+    const Tensor from = lengths.unsqueeze(1) + torch::arange(W, lengths.options());
+    const Tensor old = in.state.transpose(1, 2).to(in.x.scalar_type());
+    const Tensor index = from.clamp_max(W - 1).unsqueeze(-1).expand_as(old);
+    window.x = in.x + old.gather(1, index).masked_fill((from >= W).unsqueeze(-1), 0);
+    window.state.reset();
+  }
+  auto out = short_conv(window);
+  out.y = out.y.slice(1, -1).transpose(0, 1);
+  return out;
+}
+
 TORCH_LIBRARY_FRAGMENT(lrnn, m) { declare<ShortConv, short_conv>(m); }
 
 }  // namespace lrnn::ops

@@ -43,4 +43,9 @@ ShortConvResult short_conv(const ShortConv& in);
 // The definition: the lines above in plain torch, any dtype, differentiated by torch itself.
 ShortConvResult short_conv_definition(const ShortConv& in);
 
+// y at the last row of each of S sequences alone, [1,S,D], from the last W rows of each: in.x is
+// [S,W,D], with zeros before a sequence that is shorter (lengths: int64 [S], or [1] where all are
+// equally long), and in.cu_seqlens undefined.
+ShortConvResult short_conv_ends(const ShortConv& in, const torch::Tensor& lengths);
+
 }  // namespace lrnn::ops

@@ -26,11 +26,12 @@ struct SlstmResult {
 };
 
 struct Slstm {
-  torch::Tensor wx;          // [B,T,H,4,D]: what the gates get from the input
-  torch::Tensor R;           // [H,D,4,D]: from unit (first D) to gate and unit
-  torch::Tensor bias;        // [H,4,D], or undefined for zeros
-  torch::Tensor state;       // [B,4,H,D]: h, c, n, m; or undefined for zeros
-  torch::Tensor cu_seqlens;  // int64 [S+1]: B = 1 and T holds S sequences; the state is [S,4,H,D]
+  torch::Tensor wx;            // [B,T,H,4,D]: what the gates get from the input
+  torch::Tensor R;             // [H,D,4,D]: from unit (first D) to gate and unit
+  torch::Tensor bias;          // [H,4,D], or undefined for zeros
+  torch::Tensor state;         // [B,4,H,D]: h, c, n, m; or undefined for zeros
+  torch::Tensor cu_seqlens;    // int64 [S+1]: B = 1 and T holds S sequences; the state is [S,4,H,D]
+  torch::Tensor read_at = {};  // in C++: int64 [n], rows of [B*T]: h there alone, [1,n,H,D]
 
   static constexpr const char* kName = "slstm";
   using Result = SlstmResult;

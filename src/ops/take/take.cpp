@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "ops/inner.h"
-#include "ops/join/join.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -81,69 +80,20 @@ Tensor give_rows(const Tensor& dy, const Tensor& index, at::IntArrayRef shape) {
   return call_inner("take", dy.device(), op, dy, index, shape);
 }
 
-// On a GPU tables that lie side by side are looked up as one: tables first .. first+shapes-1.
-struct Group {
-  size_t first;
-  std::vector<std::vector<int64_t>> shapes;
-  std::vector<int64_t> widths;  // values in a row of each
-};
-
-Tensor as_rows(const Tensor& table) { return table.dim() == 2 ? table : table.flatten(1); }
-
-std::vector<Group> groups_of(const std::vector<Tensor>& tables) {
-  std::vector<Group> out;
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const Tensor& table = tables[i];
-    const bool follows = i > 0 && table.is_cuda() && table.dim() >= 2 && tables[i - 1].dim() >= 2 &&
-                         side_by_side({as_rows(tables[i - 1]), as_rows(table)}, 1);
-    if (!follows) out.push_back({i, {}, {}});
-    out.back().shapes.push_back(table.sizes().vec());
-    out.back().widths.push_back(table.size(0) ? table.numel() / table.size(0) : 0);
-  }
-  return out;
-}
-
 struct TakeBackward final : torch::autograd::Node {
   Tensor index;
-  std::vector<Group> groups;
+  std::vector<std::vector<int64_t>> shapes;  // of the tables
 
   std::string name() const override { return "TakeBackward"; }
   variable_list apply(variable_list&& grad) override {
     check_last_derivative("take", grad);
     return below_autograd([&] {
       variable_list out(num_outputs());
-      for (const Group& group : groups) {
-        if (group.shapes.size() > 1) {
-          together(group, grad, out);
-        } else if (const size_t i = group.first;
-                   grad[i].defined() && task_should_compute_output(i)) {
-          out[i] = give_rows(grad[i], index, group.shapes[0]);
-        }
-      }
+      for (size_t i = 0; i < out.size(); ++i)
+        if (grad[i].defined() && task_should_compute_output(i))
+          out[i] = give_rows(grad[i], index, shapes[i]);
       return out;
     });
-  }
-
- private:
-  void together(const Group& group, const variable_list& grad, variable_list& out) {
-    const size_t count = group.shapes.size();
-    const int64_t n = index.numel(), rows = group.shapes[0][0];
-    int64_t width = 0;
-    std::vector<Tensor> dys;
-    const Tensor* given = nullptr;
-    for (size_t j = 0; j < count; ++j)
-      if (grad[group.first + j].defined()) given = &grad[group.first + j];
-    if (!given) return;
-    for (size_t j = 0; j < count; ++j) {
-      const Tensor& dy = grad[group.first + j];
-      dys.push_back(dy.defined() ? dy.reshape({n, group.widths[j]})
-                                 : at::zeros({n, group.widths[j]}, given->options()));
-      width += group.widths[j];
-    }
-    const auto each = pieces(give_rows(joined(dys, 1), index, {rows, width}), group.widths, 1);
-    for (size_t j = 0; j < count; ++j)
-      if (grad[group.first + j].defined() && task_should_compute_output(group.first + j))
-        out[group.first + j] = each[j].reshape(group.shapes[j]);
   }
 };
 
@@ -199,24 +149,10 @@ std::vector<Tensor> take(const std::vector<Tensor>& tables, const Tensor& index)
   std::vector<Tensor> out;
   out.reserve(tables.size());
   if (has_tangent(tables)) return take_definition(tables, flat);
-  const auto groups = groups_of(tables);
-  if (node) node->groups = groups;
+  if (node)
+    for (const auto& table : tables) node->shapes.push_back(table.sizes().vec());
   below_autograd([&] {
-    for (const Group& group : groups) {
-      if (group.shapes.size() == 1) {
-        out.push_back(take_rows(tables[group.first], flat));
-        continue;
-      }
-      std::vector<Tensor> own;
-      for (size_t j = 0; j < group.shapes.size(); ++j)
-        own.push_back(as_rows(tables[group.first + j]));
-      const auto each = pieces(take_rows(joined(own, 1), flat), group.widths, -1);
-      for (size_t j = 0; j < each.size(); ++j) {
-        auto shape = flat.sizes().vec();
-        shape.insert(shape.end(), group.shapes[j].begin() + 1, group.shapes[j].end());
-        out.push_back(each[j].view(shape));
-      }
-    }
+    for (const auto& table : tables) out.push_back(take_rows(table, flat));
   });
   if (node) torch::autograd::set_history(out, node);
   return out;

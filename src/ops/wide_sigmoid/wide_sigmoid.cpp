@@ -15,11 +15,16 @@ WideSigmoidResult wide_sigmoid_of(const WideSigmoid& in) {
 struct WideSigmoidCpu {
   using In = WideSigmoid;
   static void forward(const In& in, WideSigmoidResult& out, std::vector<Tensor>&) {
-    out.y.copy_(at::sigmoid(in.x)).mul_(in.scale);
+    if (in.x.scalar_type() == out.y.scalar_type())
+      at::sigmoid_out(out.y, in.x);
+    else
+      out.y.copy_(at::sigmoid(in.x));  // rounded, as torch computes it
+    if (in.scale != 1) out.y.mul_(in.scale);
   }
   static void backward(const Backward<In>& b, In& grads) {
     const Tensor y = at::sigmoid(b.in.x).to(wide_type(b.in.x));
-    grads.x.copy_(at::sigmoid_backward(b.d.y, y).mul_(b.in.scale));
+    grads.x = at::sigmoid_backward(b.d.y, y);
+    if (b.in.scale != 1) grads.x.mul_(b.in.scale);
   }
 };
 

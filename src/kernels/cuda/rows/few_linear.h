@@ -4,7 +4,7 @@
 #include "kernels/types.h"
 
 // Products with a matrix of few rows, such as the one that makes step sizes:
-// ops/few_linear/few_linear.h.
+// ops/linears/few_linear.h.
 namespace lrnn::kernels::cuda {
 
 inline constexpr int64_t kMostFewRows = 8, kMostFewColumns = 256;

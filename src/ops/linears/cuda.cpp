@@ -1,10 +1,9 @@
-#include "kernels/cuda/rows/few_linear.h"
-
 #include <torch/library.h>
 
+#include "kernels/cuda/rows/few_linear.h"
 #include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
-#include "ops/few_linear/few_linear.h"
+#include "ops/linears/few_linear.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops::cuda {

@@ -1,4 +1,4 @@
-#include "ops/few_linear/few_linear.h"
+#include "ops/linears/few_linear.h"
 
 #include "ops/node.h"
 #include "ops/torch.h"

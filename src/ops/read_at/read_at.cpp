@@ -1,6 +1,8 @@
-#include "ops/read_state/read_state.h"
+#include "ops/read_at/read_at.h"
 
+#include "ops/inner.h"
 #include "ops/node.h"
+#include "ops/take/take.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
@@ -28,7 +30,36 @@ struct ReadStateBackward final : torch::autograd::Node {
 
 }  // namespace
 
+bool are_ends(const Tensor& rows, const Tensor& cu_seqlens, int64_t B, int64_t T) {
+  const bool packed = cu_seqlens.defined();
+  const int64_t sequences = packed ? cu_seqlens.size(0) - 1 : B;
+  if (!rows.device().is_cpu() || (packed && !cu_seqlens.device().is_cpu()) ||
+      rows.size(0) != sequences)
+    return false;
+  const Tensor at = rows.contiguous(), bounds = packed ? cu_seqlens.contiguous() : Tensor();
+  const int64_t* const row = at.const_data_ptr<int64_t>();
+  const int64_t* const cu = packed ? bounds.const_data_ptr<int64_t>() : nullptr;
+  for (int64_t s = 0; s < sequences; ++s) {
+    const int64_t begin = cu ? cu[s] : s * T, end = cu ? cu[s + 1] : begin + T;
+    if (row[s] != end - 1 || begin == end) return false;
+  }
+  return true;
+}
+
+Tensor at_rows(const Tensor& x, const Tensor& rows) {
+  const Tensor flat = x.flatten(0, 1);
+  return (rows.size(0) == flat.size(0) ? flat : pick(flat, rows)).unsqueeze(0);
+}
+
+Tensor spread(const Tensor& y, const Tensor& rows, int64_t B, int64_t T) {
+  std::vector<int64_t> shape = y.sizes().slice(1).vec();
+  shape[0] = B * T;
+  const Tensor all = at::zeros(shape, y.options()).index_copy(0, rows, y.squeeze(0));
+  return all.unflatten(0, {B, T});
+}
+
 Tensor read_state_definition(const Tensor& q, const Tensor& S, double scale) {
+  const auto no_autocast = without_autocast();
   return scale * at::matmul(q.unsqueeze(-2), S).squeeze(-2);
 }
 
@@ -40,6 +71,7 @@ Tensor read_state(const Tensor& q, const Tensor& S, double scale) {
     node->scale = scale;
   }
   Tensor o = below_autograd([&] {
+    const auto no_autocast = without_autocast();
     const Tensor wide = at::bmm(as_rows(q), as_matrices(S)).mul_(scale);
     return at::_unsafe_view(wide, {q.size(0), q.size(1), S.size(3)});
   });
