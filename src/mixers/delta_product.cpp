@@ -58,10 +58,11 @@ class DeltaProduct final : public Mixer, public HasPacks {
     if (conv) look_up({&p.joint, &p.q, &p.gate, &p.k, &p.v, &p.beta, &p.log_gate}, x.token);
     if (p.joint.defined()) cut(p);
     Tensor lengths;
-    if (ends) {
-      const int64_t W = std::max<int64_t>(c_.conv, 1);
+    if (ends && !conv)
+      p.q = x.through(*q_proj_, context.read_at.unsqueeze(0)).view({1, -1, c_.heads, c_.key_dim});
+    if (ends && conv) {  // the last rows of each sequence are what a convolution reads
       lengths = context.lengths(x.length(), x.x.device());
-      p.q = x.through(*q_proj_, context.last_rows(x.batch(), x.length(), W, x.x.device()));
+      p.q = x.through(*q_proj_, context.last_rows(x.batch(), x.length(), c_.conv, x.x.device()));
     }
     auto [q, k, v, states] = ops::delta_inputs({.qkv = p.qkv,
                                                 .q = p.q,
@@ -140,27 +141,30 @@ class DeltaProduct final : public Mixer, public HasPacks {
     Tensor beta, log_gate, gate;
   };
 
-  // Every product with x, at all positions; q and the gate unless only the ends are wanted.
+  // Every product with x, at all positions; q and the gate unless only the ends are wanted. What a
+  // convolution reads keeps its channels in one dimension.
   Products project(const Tensor& x, bool ends) const {
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
     Products p;
-    std::vector<std::pair<const Linear*, Tensor*>> list;
-    if (!ends) list = {{q_proj_.get(), &p.q}, {g_proj_.get(), &p.gate}};
-    list.insert(list.end(), {{k_proj_.get(), &p.k},
-                             {v_proj_.get(), &p.v},
-                             {b_proj_.get(), &p.beta},
-                             {a_proj_.get(), &p.log_gate}});
-    std::erase_if(list, [](const auto& one) { return !one.first; });
     std::vector<ops::Weight> weights;
+    std::vector<Tensor*> to;
     ops::Shapes shapes;
-    for (const auto& [linear, to] : list) {
-      weights.push_back(linear->read());
-      shapes.push_back(x.sizes().vec());
-      shapes.back().back() = linear->weight.size(0);
-      if (linear == b_proj_.get())
-        shapes.back().back() = c_.householders, shapes.back().push_back(c_.heads);
-    }
-    auto made = ops::linears(x, weights, shapes, ends ? ops::Joint() : products_.joint(weights));
-    for (size_t i = 0; i < list.size(); ++i) *list[i].second = made.each[i];
+    const auto want = [&](Tensor& y, const std::shared_ptr<Linear>& projection, bool flat,
+                          std::initializer_list<int64_t> divided) {
+      if (!projection) return;
+      weights.push_back(projection->read()), to.push_back(&y);
+      auto shape = x.sizes().vec();
+      shape.back() = projection->weight.size(0);
+      if (!flat) shape.pop_back(), shape.insert(shape.end(), divided);
+      shapes.push_back(std::move(shape));
+    };
+    const bool conv = c_.conv > 0;
+    if (!ends) want(p.q, q_proj_, conv, {H, K}), want(p.gate, g_proj_, true, {});
+    want(p.k, k_proj_, conv, {N, H, K}), want(p.v, v_proj_, conv, {N, H, V});
+    want(p.beta, b_proj_, false, {N, H}), want(p.log_gate, a_proj_, true, {});
+    const auto made =
+        ops::linears(x, weights, shapes, ends ? ops::Joint() : products_.joint(weights));
+    for (size_t i = 0; i < to.size(); ++i) *to[i] = made.each[i];
     p.joint = made.joint;
     return p;
   }

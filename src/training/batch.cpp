@@ -69,8 +69,13 @@ Batch pad(const Example* examples, int64_t count, int64_t length) {
 
 // One question of every example: their number, and with it every shape, is that of the examples.
 void read_at_questions(Batch& batch) {
-  batch.context.read_at = (batch.target >= 0).nonzero().squeeze(1);
-  batch.target = batch.target.index_select(0, batch.context.read_at);
+  const Tensor all = batch.target;
+  batch.target = torch::empty({batch.targets}, torch::kInt64);
+  batch.context.read_at = torch::empty({batch.targets}, torch::kInt64);
+  auto target = batch.target.data_ptr<int64_t>(), row = batch.context.read_at.data_ptr<int64_t>();
+  const int64_t* const at = all.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (at[i] >= 0) *target++ = at[i], *row++ = i;
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ std::vector<std::string> configs() {
         "qk_norm: none\nrange: [0, 1]\nbeta: false"})
     out.push_back(base + more);
   for (const char* more :
-       {"name: mamba\nconv: 1\nrange: [0, 1]", "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2",
+       {"name: delta_product\nheads: 1\nkey_dim: 4", "name: mamba\nconv: 1\nrange: [0, 1]",
+        "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2",
         "name: gla\nheads: 2\nkey_dim: 3\nvalue_dim: 5\nrange: [-1, 1]\ngate_normaliser: 1",
         "name: gla\nheads: 2\nconv: 3\noutput_gate: false", "name: rwkv7\nheads: 2\nhead_dim: 5",
         "name: rwkv7\nheads: 3\nhead_dim: 4\nrange: [0, 2]\ndecay_rank: 2\ngate_rank: 3",

@@ -53,6 +53,9 @@ TEST(DeltaInputs, AreTheirDefinition) {
           if (one) {
             in.qkv = torch::cat({in.q, in.k, in.v}, -1);
             in.q.reset(), in.k.reset(), in.v.reset();
+          } else if (!conv) {
+            in.q = in.q.unflatten(-1, {H, K});
+            in.k = in.k.unflatten(-1, {N, H, K}), in.v = in.v.unflatten(-1, {N, H, V});
           }
           return listed(f(in));
         };

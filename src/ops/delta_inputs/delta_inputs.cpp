@@ -31,19 +31,31 @@ std::vector<int64_t> sizes_of(const DeltaInputs& in) {
   return {in.H * in.K, in.N * in.H * in.K, in.N * in.H * in.V};
 }
 
+// [..,n] as [..,last].
+Tensor divided(const Tensor& y, at::IntArrayRef last) {
+  auto shape = y.sizes().vec();
+  shape.pop_back();
+  shape.insert(shape.end(), last.begin(), last.end());
+  return y.view(shape);
+}
+void divide(const DeltaInputs& in, Tensor& q, Tensor& k, Tensor& v) {
+  q = divided(q, {in.H, in.K});
+  k = divided(k, {in.N, in.H, in.K}), v = divided(v, {in.N, in.H, in.V});
+}
+
 DeltaInputs apart(const DeltaInputs& given) {
   DeltaInputs in = given;
   if (!in.qkv.defined()) return in;
   const auto parts = ops::split(in.qkv, sizes_of(in), -1);
   in.q = parts[kQ], in.k = parts[kK], in.v = parts[kV];
+  if (in.conv.parts.empty()) divide(in, in.q, in.k, in.v);
   return in;
 }
 
 // One of the three through its convolution, which has the SiLU inside, and its activation.
 Tensor convolved(const DeltaInputs& in, const Tensor& x, int which, Tensor& state) {
   const std::string& activation = which == kV ? in.v_activation : in.qk_activation;
-  if (in.conv.parts.empty())
-    return activate(which == kQ && in.lengths.defined() ? x.transpose(0, 1) : x, activation);
+  if (in.conv.parts.empty()) return activate(x, activation);
   const bool silu = activation == "silu";
   ShortConv conv{.x = x,
                  .weight = in.conv.parts.at(size_t(which)).in(x.scalar_type()),
@@ -59,21 +71,14 @@ Tensor convolved(const DeltaInputs& in, const Tensor& x, int which, Tensor& stat
 }
 
 DeltaInputsResult one_by_one(const DeltaInputs& in) {
-  const auto heads = [&](const Tensor& y, std::vector<int64_t> last) {
-    auto shape = y.sizes().vec();
-    shape.pop_back();
-    shape.insert(shape.end(), last.begin(), last.end());
-    return y.view(shape);
-  };
   DeltaInputsResult out;
   out.states = in.states;
   out.states.resize(3);
-  const Tensor q = convolved(in, in.q, kQ, out.states[kQ]),
-               k = convolved(in, in.k, kK, out.states[kK]),
-               v = convolved(in, in.v, kV, out.states[kV]);
-  out.q = normalise(heads(q, {in.H, in.K}), in.qk_norm);
-  out.k = normalise(heads(k, {in.N, in.H, in.K}), in.qk_norm);
-  out.v = heads(v, {in.N, in.H, in.V});
+  out.q = convolved(in, in.q, kQ, out.states[kQ]);
+  out.k = convolved(in, in.k, kK, out.states[kK]);
+  out.v = convolved(in, in.v, kV, out.states[kV]);
+  if (!in.conv.parts.empty()) divide(in, out.q, out.k, out.v);
+  out.q = normalise(out.q, in.qk_norm), out.k = normalise(out.k, in.qk_norm);
   return out;
 }
 
@@ -141,17 +146,16 @@ DeltaInputsResult delta_inputs_definition(const DeltaInputs& given) {
                            .cu_seqlens = ends ? Tensor() : in.cu_seqlens};
       const auto made = ends ? short_conv_ends(conv, in.lengths) : short_conv_definition(conv);
       y = made.y, state = made.state;
-    } else if (ends) {
-      y = y.transpose(0, 1);
     }
     return activate(y, activation);
   };
   const auto unit = [&](const Tensor& y) {
     return in.qk_norm == "l2" ? l2_norm_definition(y, kEps) : normalise(y, in.qk_norm);
   };
-  out.q = unit(through(in.q, kQ, in.qk_activation).unflatten(-1, {in.H, in.K}));
-  out.k = unit(through(in.k, kK, in.qk_activation).unflatten(-1, {in.N, in.H, in.K}));
-  out.v = through(in.v, kV, in.v_activation).unflatten(-1, {in.N, in.H, in.V});
+  out.q = through(in.q, kQ, in.qk_activation), out.k = through(in.k, kK, in.qk_activation);
+  out.v = through(in.v, kV, in.v_activation);
+  if (!in.conv.parts.empty()) divide(in, out.q, out.k, out.v);
+  out.q = unit(out.q), out.k = unit(out.k);
   return out;
 }
 

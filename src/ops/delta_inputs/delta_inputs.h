@@ -20,8 +20,10 @@ namespace lrnn::ops {
 
 struct DeltaInputs {
   torch::Tensor qkv = {};  // [B,T,(1 + N) H K + N H V]: q, k and v side by side; or undefined, and
-  torch::Tensor q = {}, k = {}, v = {};  // [..,H*K], [..,N*H*K], [..,N*H*V] each by itself
-  // Defined: q is wanted at the ends of S sequences alone. It holds the last W rows of each,
+  // [..,H*K], [..,N*H*K], [..,N*H*V] each by itself; without a convolution divided into heads
+  // already, as results are.
+  torch::Tensor q = {}, k = {}, v = {};
+  // Defined: q is convolved at the ends of S sequences alone. It holds the last W rows of each,
   // [S,W,H*K], with zeros before a shorter one; lengths int64 [S], or [1] if all have the same.
   torch::Tensor lengths = {};
   WeightStack conv = {};                   // of q, k and v, [C,1,W] each; or no parts

@@ -152,15 +152,14 @@ std::vector<Tensor> linears_definition(const Tensor& x, const std::vector<Tensor
 
 Products linears(const Tensor& x, const std::vector<Weight>& weights, const Shapes& shapes,
                  const Joint& joint) {
-  WeightStack stack;
+  WeightStack stack{{}, joint.whole, joint.whole_copy};
   std::vector<int64_t> outs;
   int64_t total = 0;
-  for (const size_t i : joint.which) {
-    stack.parts.push_back(weights.at(i));
-    outs.push_back(weights[i].value.size(0)), total += outs.back();
-  }
+  for (const size_t i : joint.which)
+    outs.push_back(weights.at(i).value.size(0)), total += outs.back();
   const bool one = better_as_one(x, outs);
-  stack.whole = joint.whole, stack.whole_copy = joint.whole_copy;
+  if (one)
+    for (const size_t i : joint.which) stack.parts.push_back(weights[i]);
   std::vector<Tensor> ready;
   for (const Weight& w : weights) ready.push_back(w.for_product());
   std::vector<Group> groups;

@@ -48,7 +48,11 @@ bool are_ends(const Tensor& rows, const Tensor& cu_seqlens, int64_t B, int64_t T
 
 Tensor at_rows(const Tensor& x, const Tensor& rows) {
   const Tensor flat = x.flatten(0, 1);
-  return (rows.size(0) == flat.size(0) ? flat : pick(flat, rows)).unsqueeze(0);
+  if (rows.size(0) == flat.size(0)) return flat.unsqueeze(0);
+  // For a tiny model on the CPU the way through torch's dispatcher is long; on a GPU launches
+  // count.
+  if (x.device().is_cpu()) return ops::take({flat}, rows.unsqueeze(0))[0];
+  return pick(flat, rows).unsqueeze(0);
 }
 
 Tensor spread(const Tensor& y, const Tensor& rows, int64_t B, int64_t T) {
