@@ -32,7 +32,7 @@ class Autocast : public testing::Test {
 };
 
 TEST_F(Autocast, LeavesARecurrenceAlone) {
-  const DeltaProduct in = make_inputs({.T = 9, .K = 8, .V = 8, .dtype = torch::kFloat32});
+  const DeltaProduct in = make_delta_product({.T = 9, .K = 8, .V = 8}, torch::kFloat32);
   expect_unrounded("the op", [&] { return delta_product(in).state; });
   expect_unrounded("its definition", [&] { return delta_product_definition(in).state; });
   // An input with a tangent takes the way through the definition.

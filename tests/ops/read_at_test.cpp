@@ -49,16 +49,11 @@ template <class In> void expect_rows(const In& in, Tensor In::*query, OpFunction
 }
 
 TEST(ReadAt, OfARecurrenceIsItsRows) {
-  expect_rows(make_inputs(DeltaProductCase{.T = 7, .gate = true}), &DeltaProduct::q, delta_product);
-  GatedLinearAttention gla;
-  const auto random = [](at::IntArrayRef shape) { return torch::randn(shape, torch::kFloat64); };
-  gla.q = random({2, 7, 2, 3}), gla.k = random({2, 7, 2, 3}), gla.v = random({2, 7, 2, 4});
-  gla.log_gate = -random({2, 7, 2, 3}).abs(), gla.state = random({2, 2, 3, 4});
-  expect_rows(gla, &GatedLinearAttention::q, gated_linear_attention);
-  Rwkv7 r;
-  r.r = random({2, 7, 2, 3}), r.k = random({2, 7, 2, 3}), r.v = random({2, 7, 2, 4});
-  r.log_w = -random({2, 7, 2, 3}).abs(), r.kk = unit({2, 7, 2, 3}), r.a = uniform({2, 7, 2, 3});
-  expect_rows(r, &Rwkv7::r, rwkv7);
+  expect_rows(make_delta_product({.T = 7, .gate = true}, torch::kFloat64), &DeltaProduct::q,
+              delta_product);
+  expect_rows(make_gla({.T = 7}, torch::kFloat64), &GatedLinearAttention::q,
+              gated_linear_attention);
+  expect_rows(make_rwkv7({.T = 7}, torch::kFloat64), &Rwkv7::r, rwkv7);
 }
 
 TEST(ReadAt, OfASelectiveScanIsItsRows) {
