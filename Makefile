@@ -30,6 +30,7 @@ cuda: python  ## the same with the GPU kernels, where no GPU is found and `make 
 
 wheel: setup  ## the Python package, build/wheel/lrnn-*.whl, out of the same build folder; GPU kernels where nvcc is
 	@mkdir -p build/wheel
+	@rm -f build/.skbuild-info.json  # of an earlier pip, whose environment is gone: it would clear the folder
 	@LRNN_TORCH="$$(cat build/torch.path)" $$([ -x .venv/bin/python3 ] && echo .venv/bin/python3 || echo python3) -m pip wheel . \
 	  --no-deps --disable-pip-version-check -q -w build/wheel -C build-dir=build -C cmake.define.LRNN_TESTS=ON \
 	  -C cmake.define.LRNN_BENCH=ON

@@ -216,6 +216,16 @@ def check_types():
         o, state = lrnn.fla.chunk_rwkv7(q, -k.abs(), k, v, -k, k * 0.5, output_final_state=True)
         assert o.dtype == dtype and state.dtype == torch.float32 and o.isfinite().all()
 
+    # Each in a type of its own, as fla's kernels read them: nothing is rounded but what comes out.
+    q, k, v, beta = *torch.randn(2, 1, 5, H, K), torch.randn(1, 5, H, K).half(), torch.rand(1, 5, H).half()
+    got = {"q": lrnn.fla.chunk_gated_delta_rule(q, k, v, -beta, beta)[0], "v": lrnn.fla.fused_recurrent_gated_delta_rule(q, k, v, -beta, beta=beta)[0]}
+    want = lrnn.fla.chunk_gated_delta_rule(q, k, v.float(), -beta.float(), beta.float())[0]
+    assert torch.equal(got["q"], want) and torch.equal(got["v"], want.half())
+    want = lrnn.fla.chunk_gla(q, k, v.float(), -k.abs())[0]
+    assert torch.equal(lrnn.fla.chunk_gla(q, k, v, -k.abs())[0], want.half())
+    assert torch.equal(lrnn.fla.fused_recurrent_gla(q, k, v, -k.abs())[0], want)
+    assert lrnn.fla.chunk_rwkv7(q, -k.abs(), k, v, -k, k.half())[0].dtype == torch.float16
+
 
 def check_refusals():
     q, k, v, beta = *torch.randn(3, 2, 5, H, K), torch.rand(2, 5, H)

@@ -8,6 +8,7 @@ save it a wait for the GPU (cu_seqlens_cpu, chunk_indices) are taken, and have n
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -70,6 +71,14 @@ def _gate(x: Tensor, like: Tensor) -> Tensor:
     return x if x.dtype == like.dtype else _wide(x, like)
 
 
+def _together(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """In one type, the widest of theirs: fla's kernels read each in its own."""
+    if all(x.dtype == tensors[0].dtype for x in tensors):
+        return tensors
+    dtype = functools.reduce(torch.promote_types, (x.dtype for x in tensors))
+    return tuple(x.to(dtype) for x in tensors)
+
+
 def _state_in(state: Tensor | None, like: Tensor, v_first: bool) -> Tensor | None:
     if state is None:
         return None
@@ -100,6 +109,7 @@ def _delta_rule(
     cu_seqlens: Tensor | None,
     steps: int = 1,
     state_v_first: bool = False,
+    out: torch.dtype | None = None,
 ) -> State:
     """All of them: keys, values and betas of `steps` steps a token lie one after the other."""
     _check_packed(q, initial_state, cu_seqlens)
@@ -108,7 +118,8 @@ def _delta_rule(
     groups, rest = divmod(v.shape[2], q.shape[2])
     if rest or q.shape[2] != k.shape[2]:
         raise ValueError(f"{v.shape[2]} heads of values cannot share {q.shape[2]} heads of queries and {k.shape[2]} of keys.")
-    q, k = _normalised(q, norm), _normalised(k, norm)
+    out = out or q.dtype
+    q, k, v = _together(_normalised(q, norm), _normalised(k, norm), v)
     if groups > 1:
         q, k = q.repeat_interleave(groups, 2), k.repeat_interleave(groups, 2)
     o, last = delta_product(
@@ -121,7 +132,7 @@ def _delta_rule(
         scale,
         cu_seqlens=cu_seqlens,
     )
-    return o, _state_out(last, output_final_state, state_v_first)
+    return o.to(out), _state_out(last, output_final_state, state_v_first)
 
 
 def chunk_delta_rule(
@@ -261,7 +272,7 @@ def fused_recurrent_gated_delta_rule(
     beta = torch.ones_like(v[..., 0]) if beta is None else beta
     g, beta = _activated(g, beta, k, use_gate_in_kernel, A_log, dt_bias, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     return _delta_rule("fused_recurrent_gated_delta_rule", q, k, v, g, beta, scale, initial_state, output_final_state,
-                       use_qk_l2norm_in_kernel, cu_seqlens, state_v_first=state_v_first)
+                       use_qk_l2norm_in_kernel, cu_seqlens, state_v_first=state_v_first, out=v.dtype)
 
 
 def chunk_gated_delta_product(
@@ -311,9 +322,11 @@ def chunk_gla(
     (torch.Size([1, 6, 2, 4]), None)
     """
     _check_packed(q, initial_state, cu_seqlens)
+    out = v.dtype
+    q, k, v = _together(q, k, v)
     start = _state_in(initial_state, k, state_v_first)
     o, last = gated_linear_attention(q, k, v, _gate(g, k), start, scale, cu_seqlens=cu_seqlens)
-    return o, _state_out(last, output_final_state, state_v_first)
+    return o.to(out), _state_out(last, output_final_state, state_v_first)
 
 
 def _reversed(tensors: tuple[Tensor, ...], state: Tensor | None, cu_seqlens: Tensor | None) -> tuple[Any, ...]:
@@ -350,20 +363,25 @@ def fused_recurrent_gla(
     _refuse("fused_recurrent_gla", gv=gv)
     state_v_first = _state_layout(state_v_first, kwargs)
     gk = torch.zeros_like(k) if gk is None else gk
+    out = q.dtype
+    q, k, v = _together(q, k, v)
     if not reverse:
-        return chunk_gla(q, k, v, gk, scale, initial_state, output_final_state, state_v_first, cu_seqlens)
+        o, last = chunk_gla(q, k, v, gk, scale, initial_state, output_final_state, state_v_first, cu_seqlens)
+        return o.to(out), last
     _check_packed(q, initial_state, cu_seqlens)
     (q, k, v, gk), start, bounds = _reversed((q, k, v, gk), initial_state, cu_seqlens)
     o, last = chunk_gla(q, k, v, gk, scale, start, output_final_state, state_v_first, bounds)
-    return o.flip(1), last.flip(0) if last is not None and cu_seqlens is not None else last
+    return o.flip(1).to(out), last.flip(0) if last is not None and cu_seqlens is not None else last
 
 
 def _rwkv7(
     r: Tensor, w: Tensor, k: Tensor, v: Tensor, kk: Tensor, a: Tensor, scale: float, state: Tensor | None, wanted: bool, cu_seqlens: Tensor | None
 ) -> State:
     _check_packed(r, state, cu_seqlens)
+    out = v.dtype
+    r, k, v, kk, a = _together(r, k, v, kk, a)
     o, last = rwkv7(r, _gate(w, k), k, v, kk, a, _state_in(state, k, False), scale, cu_seqlens=cu_seqlens)
-    return o, _state_out(last, wanted, False)
+    return o.to(out), _state_out(last, wanted, False)
 
 
 def chunk_rwkv7(
@@ -400,9 +418,8 @@ def chunk_rwkv7(
     if lower_bound is not None and lower_bound >= 0:
         raise ValueError(f"`lower_bound` must be negative (w is a log-decay < 0), got {lower_bound}.")
     scale = k.shape[-1] ** -0.5 if scale is None else scale
-    if k.dtype == torch.float16:  # its range is too small for what follows
-        o, last = chunk_rwkv7(r.float(), w, k.float(), v.float(), a.float(), b.float(), scale, initial_state, output_final_state, cu_seqlens)
-        return o.half(), last
+    if torch.float16 in (a.dtype, b.dtype):  # its range is too small for what follows
+        a, b = a.float(), b.float()
     # 1e-20 more where there is 0: far below what a^T S resolves, and b comes out of the product again.
     direction = a + torch.where(a.detach().abs() < 1e-20, 1e-20, 0.0).to(a.dtype)
     return _rwkv7(r, w, k, v, direction, -b / direction, scale, initial_state, output_final_state, cu_seqlens)
