@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text_file.h"
+#include "text/sentence_piece.h"
 #include "text/tiktoken.h"
 #include "text/tokenizer_json.h"
 
@@ -38,16 +40,22 @@ fs::path file_in(const fs::path& folder) {
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
   const fs::path file = fs::is_directory(path) ? file_in(path) : fs::path(path);
   const std::string name = file.string();
-  if (file.extension() != ".json" && file.extension() != ".tiktoken")
+  const auto kind = file.extension();
+  const bool json = kind == ".json", ranks = kind == ".tiktoken";
+  // mistral-common names its models tokenizer.model.v1, .v2, …
+  const bool model = file.filename().string().find(".model") != std::string::npos;
+  if (!json && !ranks && !model)
     throw Error(cat(name, " is no tokenizer that is known here"), kAbout.hint);
-  const std::string text = read_text_file(name, kAbout);
-  const bool json = file.extension() == ".json";
-  auto out = json ? read_tokenizer_json(text, name) : read_tiktoken(text, name);
+  if (model && !fs::is_regular_file(file)) throw Error("there is no file " + name, kAbout.hint);
+  const std::string text = model ? read_file(name) : read_text_file(name, kAbout);
+  auto out = json    ? read_tokenizer_json(text, name)
+             : ranks ? read_tiktoken(text, name)
+                     : read_sentence_piece(text, name);
   out->files = {name};
   out->sha256 = sha256(text);
   const auto config = (file.parent_path() / "tokenizer_config.json").string();
-  if (json && fs::exists(config)) {
-    read_tokenizer_config(read_text_file(config, kAbout), config, *out);
+  if (!ranks && fs::exists(config)) {
+    if (json) read_tokenizer_config(read_text_file(config, kAbout), config, *out);
     out->files.push_back(config);
   }
   return out;
