@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "cli/command.h"
 #include "cli/output.h"
 #include "text/documents.h"
@@ -106,7 +107,7 @@ class CorpusLines {
       while (at_ < text_.size()) {
         const size_t end = std::min(text_.find('\n', at_), text_.size());
         const size_t begin = std::exchange(at_, end + 1);
-        if (uniform(number_++) >= share_) continue;
+        if (Random(0, 0, number_++).uniform() >= share_) continue;
         line.assign(text_, begin, end - begin);
         if (line.ends_with('\r')) line.pop_back();
         return true;
@@ -119,14 +120,6 @@ class CorpusLines {
   }
 
  private:
-  // splitmix64 of the line's number, in [0, 1).
-  static double uniform(uint64_t x) {
-    x = (x + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return double((x ^ (x >> 31)) >> 11) * 0x1p-53;
-  }
-
   const TokenizerTraining& a_;
   double share_;
   text::Documents documents_;

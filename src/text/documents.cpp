@@ -96,7 +96,7 @@ bool Documents::next(Document& document) {
 
 void Documents::read_whole(Document& document) {
   open();
-  document = {.raw = {}, .json = false, .where = files_[file_]};
+  document = {.raw = {}, .json = false, .where = files_[file_], .file = file_};
   std::string block(size_t{1} << 20, '\0');
   while (const size_t n = std::fread(block.data(), 1, block.size(), input_.get())) {
     document.raw.append(block, 0, n);
@@ -126,8 +126,10 @@ bool Documents::next_line(Document& document) {
     at_ = last ? buffer_.size() : end + 1;
     ++line_;
     if (row.find_first_not_of(" \t\r") == row.npos) continue;
-    document = {
-        .raw = std::string(row), .json = true, .where = cat(files_[file_], ", line ", line_)};
+    document = {.raw = std::string(row),
+                .json = true,
+                .where = cat(files_[file_], ", line ", line_),
+                .file = file_};
     return true;
   }
 }

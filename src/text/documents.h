@@ -13,6 +13,7 @@ struct Document {
   std::string raw;
   bool json = false;  // a line of JSONL, else the text itself
   std::string where;  // "a.jsonl, line 7", for errors
+  size_t file = 0;    // which of the files it came from
 
   // The text itself. `field` is its key in a line of JSONL.
   std::string text(const std::string& field) const;
@@ -28,8 +29,6 @@ class Documents {
   explicit Documents(std::vector<std::string> files);
   // False at the end of the last file.
   bool next(Document& document);
-  // Which of the files the last document came from.
-  size_t file() const { return file_; }
 
  private:
   struct Close {
