@@ -75,7 +75,7 @@ class SentencePiece final : public Tokenizer {
       throw Error(path + " is no SentencePiece model, or a damaged one");
     pieces_.resize(size_t(library_.GetPieceSize()));
     bytes_.fill(-1);
-    cut_at_words_ = about.bpe;
+    cut_at_words_ = cut_at_lines_ = about.bpe;
     for (int32_t id = 0; id < vocabulary(); ++id) add(id);
     if (library_.bos_id() >= 0) bos = library_.bos_id();
     if (library_.eos_id() >= 0) eos = library_.eos_id();
@@ -120,6 +120,7 @@ class SentencePiece final : public Tokenizer {
   }
   bool prefix() const { return prefix_; }
   bool cut_at_words() const { return cut_at_words_; }
+  bool cut_at_lines() const { return cut_at_lines_; }
   const std::vector<std::pair<std::string, int32_t>>& control() const { return control_; }
 
  private:
@@ -133,6 +134,7 @@ class SentencePiece final : public Tokenizer {
       return;
     }
     if (library_.IsUnknown(id)) piece = " \u2047 ";  // as the library prints it
+    if (piece.find('\n') != piece.npos) cut_at_lines_ = false;
     std::string out;
     for (size_t at = 0; at < piece.size();) {
       const bool blank = std::string_view(piece).substr(at).starts_with(kBlank);
@@ -162,7 +164,7 @@ class SentencePiece final : public Tokenizer {
   std::vector<std::string> pieces_;  // by id, as bytes
   std::array<int32_t, 256> bytes_{};
   std::vector<std::pair<std::string, int32_t>> control_;
-  bool prefix_ = true, cut_at_words_ = false;
+  bool prefix_ = true, cut_at_words_ = false, cut_at_lines_ = false;
 };
 
 class SentencePieceEncoder final : public Encoder {
@@ -204,13 +206,19 @@ class SentencePieceEncoder final : public Encoder {
   }
 
   // One heap for a whole document is slow, and words come again: cut where a space follows another
-  // character. No piece reaches across, so the ids are the same.
+  // character, and around line ends where no piece has any. No piece reaches across such a place,
+  // so the ids are the same.
   void words(const std::string& text, Ids& ids) {
     if (text.empty()) return;
     if (!model_.cut_at_words()) return model_.encode_plain(text, ids);
+    const char* ends = model_.cut_at_lines() ? " \n" : " ";
     for (size_t at = 0; at < text.size();) {
       size_t end = text.find_first_not_of(' ', at);
-      end = std::min(end == text.npos ? end : text.find(' ', end), text.size());
+      if (end != text.npos && text[end] == '\n' && model_.cut_at_lines())
+        end = end > at ? end : text.find_first_not_of('\n', end);
+      else if (end != text.npos)
+        end = text.find_first_of(ends, end);
+      end = std::min(end, text.size());
       word(std::string_view(text).substr(at, end - at), ids);
       at = end;
     }

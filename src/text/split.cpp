@@ -71,11 +71,15 @@ class Matcher {
     while (at < text_.size() && (text_[at] == '\r' || text_[at] == '\n')) ++at;
     return at;
   }
-  Character get(size_t at) const { return character_at(text_, at); }
+  Character get(size_t at) const {
+    const auto byte = static_cast<unsigned char>(text_[at]);
+    return byte < 0x80 ? Character{byte, 1, table_[byte]} : character_at(text_, at);
+  }
   size_t size() const { return text_.size(); }
 
  private:
   std::string_view text_;
+  const uint8_t* table_ = class_table();
 };
 
 size_t gpt2(const Matcher& m, size_t at) {

@@ -27,24 +27,24 @@ std::vector<uint8_t> unfold() {
   return out;
 }
 
-const uint8_t* table() {
+}  // namespace
+
+const uint8_t* class_table() {
   static const std::vector<uint8_t> all = unfold();
   return all.data();
 }
 
-}  // namespace
-
-uint8_t classes_of(uint32_t point) { return point < kPoints ? table()[point] : 0; }
+uint8_t classes_of(uint32_t point) { return point < kPoints ? class_table()[point] : 0; }
 
 Character character_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return uint32_t(static_cast<unsigned char>(text[at + i])); };
   const uint32_t first = byte(0);
-  if (first < 0x80) return {first, 1, table()[first]};
+  if (first < 0x80) return {first, 1, class_table()[first]};
   const size_t n = bytes_of_character(text.substr(at));
   if (n == 0) return {};
   uint32_t point = first & (0xFFu >> (n + 1));
   for (size_t i = 1; i < n; ++i) point = (point << 6) | (byte(i) & 0x3F);
-  return {point, uint32_t(n), table()[point]};
+  return {point, uint32_t(n), class_table()[point]};
 }
 
 Character last_character(std::string_view text) {

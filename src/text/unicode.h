@@ -23,6 +23,8 @@ struct Character {
 };
 
 uint8_t classes_of(uint32_t point);
+// The same as a table, for those who ask often: a byte per code point.
+const uint8_t* class_table();
 // The character at a place before the text's end.
 Character character_at(std::string_view text, size_t at);
 // The last character of a text that is not empty.

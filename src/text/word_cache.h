@@ -12,8 +12,8 @@ namespace lrnn::text {
 // number of bytes; when it is full it forgets everything, which costs a thousandth of the time.
 class WordCache {
  public:
-  static constexpr size_t kSlots = size_t{1} << 16, kMostWords = kSlots / 2;
-  static constexpr size_t kMostBytes = size_t{8} << 20, kLongest = 128;
+  static constexpr size_t kSlots = size_t{1} << 19, kMostWords = kSlots / 2;
+  static constexpr size_t kMostBytes = size_t{32} << 20, kLongest = 128;
 
   WordCache() : slots_(kSlots) {}
 

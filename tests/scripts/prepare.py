@@ -110,18 +110,20 @@ def killed(work, common):
     longest = .2
     for _ in range(60):
         process = subprocess.Popen([LRNN, "prepare", f"{work}/k.jsonl", *map(str, common), "-o", f"{work}/killed", "--threads", "2"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                   stdout=subprocess.DEVNULL)
         # From the moment it writes, so that the loading of libraries takes no part.
         start = time.time()
         while not os.path.exists(f"{work}/killed/lock") and process.poll() is None and time.time() - start < 60:
             time.sleep(.01)
-        time.sleep(draw.random() * longest)
-        longest *= 1.2
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        if process.wait() == 0:
+        try:
+            code = process.wait(draw.random() * longest)
+            assert code == 0, f"it ended with {code}"
             break
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            longest *= 1.2
     same(f"{work}/whole", f"{work}/killed")
     assert not list(Path(f"{work}/killed").glob("*.partial"))
     return kills

@@ -47,6 +47,9 @@ TEST(Split, Gpt2) {
 TEST(Split, Cl100kAndQwen) {
   EXPECT_EQ(words("He'S 12345(x)\r\n  y \n\n z", {Split::kCl100k}),
             (Words{"He", "'S", " ", "123", "45", "(x", ")\r\n", " ", " y", " \n\n", " z"}));
+  // Unicode folds the long s to an s: tokenizers takes it for a contraction in capitals.
+  EXPECT_EQ(words("a'ſx", {Split::kCl100k}), (Words{"a", "'ſ", "x"}));
+  EXPECT_EQ(words("a'ſx", {Split::kGpt2}), (Words{"a", "'", "ſx"}));
   EXPECT_EQ(words("a12", {Split::kQwen}), (Words{"a", "1", "2"}));
 }
 
