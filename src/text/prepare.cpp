@@ -58,7 +58,8 @@ class Work {
         throw Error(cat(items[0].document.where, ": there are more documents than the ",
                         state_.documents, " that ", how_.out, " was prepared from"),
                     "take another folder");
-      reading = std::async(std::launch::async, [&] { return read(); });
+      // After a file that cannot be read there is no next batch: `write` ends with its error.
+      if (!items.back().error) reading = std::async(std::launch::async, [&] { return read(); });
       encode(items);
       write(items);
       if (!go_on({state_.documents, state_.tokens, state_.source_bytes})) {

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.getcwd(), ".venv", "tests"))
@@ -37,7 +38,7 @@ def level(regex=False, prefix=False):
 def trained(before, vocab=600, alphabet=True, added=(), special=("<s>", "<|endoftext|>"), **model):
     tokenizer = Tokenizer(models.BPE(**model))
     tokenizer.pre_tokenizer = before
-    tokenizer.train_from_iterator([PLAYS[0][:40000], "x = [0, 0, 1]\n    x[1], x[3] = 1234\r\n\n", "naïve 😀 'LL 'Ve"], trainers.BpeTrainer(
+    tokenizer.train_from_iterator([PLAYS[0][:20000], "x = [0, 0, 1]\n    x[1], x[3] = 1234\r\n\n", "naïve 😀 'LL 'Ve"], trainers.BpeTrainer(
         vocab_size=vocab, show_progress=False, special_tokens=list(special),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet() if alphabet else []))
     tokenizer.add_tokens(list(added))
@@ -97,7 +98,7 @@ def strings(seed, count):
 
 def every_code_point():
     """Beyond U+323AF nearly nothing is assigned: there a part will do, unless ORACLE_ALL is set."""
-    step = 1 if os.environ.get("ORACLE_ALL") else 37
+    step = 1 if os.environ.get("ORACLE_ALL") else 97
     points = [c for c in (*range(0x323B0), *range(0xE0000, 0xE01F0), *range(0x323B0, 0x110000, step))
               if not 0xD800 <= c < 0xE000]
     for at in range(0, len(points), 2048):
@@ -136,18 +137,21 @@ def refusals(folder, good):
              ({"model": {"type": "Unigram", "vocab": []}}, "model Unigram"), ({"model": {**good["model"], "dropout": .1}}, "dropout"),
              ({"model": {**good["model"], "byte_fallback": True}}, "byte_fallback"),
              ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a+"}, "behavior": "Isolated", "invert": False}}, "Split by \"a+\"")]
-    for change, words in cases:
-        path = f"{folder}/other.json"
-        json.dump({**good, **change}, open(path, "w"))
-        said = run("encode", "--tokenizer", path, data=b"a", code=2)
-        assert words in said and "python -m lrnn prepare" in said, (words, said)
     broken = [("{", "not JSON"), ("[]", "no 'model'"), (json.dumps({**good, "added_tokens": [{"content": "q", "id": 70000}]}), "70000"),
               (json.dumps({**good, "model": {**good["model"], "merges": [["q", "zz"]]}}), "merge 1"),
               (json.dumps({**good, "model": {**good["model"], "vocab": {"a": 0, "b": 0}}}), "comes twice")]
-    for text, words in broken:
-        Path(f"{folder}/broken.json").write_text(text)
-        said = run("encode", "--tokenizer", f"{folder}/broken.json", data=b"a", code=2)
-        assert words in said, (words, said)
+    files = [(json.dumps({**good, **change}), words, "python -m lrnn prepare") for change, words in cases]
+    files += [(text, words, "") for text, words in broken]
+
+    def refused(number):
+        text, words, hint = files[number]
+        path = f"{folder}/refused-{number}.json"
+        Path(path).write_text(text)
+        said = run("encode", "--tokenizer", path, data=b"a", code=2)
+        assert words in said and hint in said, (words, said)
+
+    with ThreadPoolExecutor(4) as pool:  # a process takes its time to begin
+        list(pool.map(refused, range(len(files))))
     Path(f"{folder}/broken.tiktoken").write_text("YQ== 0\n!!! 1\n")
     assert "line 2" in run("encode", "--tokenizer", f"{folder}/broken.tiktoken", data=b"a", code=2)
 
@@ -197,10 +201,11 @@ with tempfile.TemporaryDirectory() as folder:
         Path(file).write_text(about.get("rewrite", str)(tokenizer.to_str()))
         returns = about.get("returns", True)
         whole = name == "Llama 3"  # the others take a part, for time's sake
-        texts = PLAYS[:3 if whole else 1] + (points if whole else points[number::64]) + list(strings(number, 3000 if whole else 300)) + ["", " ", "'"]
+        texts = PLAYS[:3 if whole else 1] + (points if whole else points[number::64]) + list(strings(number, 2000 if whole else 200)) + ["", " ", "'"]
         compare(name, tokenizer, texts, file, returns=returns)
-        compare(name + " with specials", tokenizer, few, file, special=True, returns=returns)
-        if name in ("GPT-2", "Llama 3", "GPT-NeoX"):
+        if name in ("GPT-2", "prefix", "added"):
+            compare(name + " with specials", tokenizer, few, file, special=True, returns=returns)
+        if name in ("GPT-2", "Llama 3"):
             bytes_come_back(file)
     for file in filter(None, os.environ.get("ORACLE_TOKENIZERS", "").split(":")):
         changed = json.loads(Path(file).read_text())
