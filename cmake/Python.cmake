@@ -1,7 +1,8 @@
 # The Python package: the modules of python/lrnn, and beside them
 #
 #   lrnn/lib/liblrnn.so, and liblrnn_cuda.so where it is built    lrnn/bin/lrnn
-#   lrnn/lib/libyaml-cpp.so.*, which torch does not bring         lrnn/share/lrnn/configs
+#   lrnn/lib/libyaml-cpp.so.*, libsentencepiece*.so.*, which      lrnn/share/lrnn/configs
+#   torch does not bring
 #
 # In a wheel these are the component `python` (pyproject.toml). In a build folder build/python/lrnn has the
 # same layout, made of links, so that `PYTHONPATH=build/python` is the package without installing anything.
@@ -35,6 +36,14 @@ if(yaml_type STREQUAL "SHARED_LIBRARY")
   install(FILES $<TARGET_FILE:${yaml}> RENAME $<TARGET_SONAME_FILE_NAME:${yaml}> COMPONENT python EXCLUDE_FROM_ALL
           DESTINATION lrnn/lib)
 endif()
+# SentencePiece has no CMake package to ask for its soname.
+foreach(library ${LRNN_SENTENCEPIECE} ${LRNN_SENTENCEPIECE_TRAIN})
+  get_filename_component(file ${library} REALPATH)
+  get_filename_component(name ${library} NAME)
+  if(file MATCHES "\\.so\\.([0-9]+)")
+    install(FILES ${file} RENAME ${name}.${CMAKE_MATCH_1} COMPONENT python EXCLUDE_FROM_ALL DESTINATION lrnn/lib)
+  endif()
+endforeach()
 if(SKBUILD)
   install(PROGRAMS python/script/lrnn COMPONENT python_script EXCLUDE_FROM_ALL DESTINATION ${SKBUILD_SCRIPTS_DIR})
 endif()

@@ -27,6 +27,8 @@ MORE = {  # where a page says more
     "run": [("what a model answers", "automata.md")],
     "verify": [("certificate and margin", "compiling.md")],
     "explain": [("compiling", "compiling.md")],
+    "tokenize": [("text", "text.md")],
+    "prepare": [("text", "text.md")],
     "tasks": [("tasks", "tasks.md")],
     "mixers": [("mixers", "tables.md"), ("every key", "reference.md")],
     "doctor": [("numerics", "numerics.md")],

@@ -82,11 +82,15 @@ if [ ! -f "$build/build.ninja" ]; then
         echo "  message(NOTICE \"MISSING $name\")"
         echo 'endif()'
       done
+      echo 'find_library(sentencepiece sentencepiece_train)'  # it has no CMake package
+      echo 'if(NOT sentencepiece)'
+      echo '  message(NOTICE "MISSING sentencepiece")'
+      echo 'endif()'
     } >"$build/find/source/CMakeLists.txt"
     cmake -S "$build/find/source" -B "$build/find/build" -G Ninja 2>&1 |
       sed -n 's/^ *MISSING //p'
   }
-  libraries="yaml-cpp nlohmann_json CLI11 GTest benchmark"
+  libraries="yaml-cpp nlohmann_json CLI11 GTest benchmark sentencepiece"
   [ ${#packages[@]} -gt 0 ] || libraries=$(missing)
   for name in $libraries; do
     case $name in
@@ -95,6 +99,7 @@ if [ ! -f "$build/build.ninja" ]; then
       CLI11) packages+=(libcli11-dev) ;;
       GTest) packages+=(libgtest-dev) ;;
       benchmark) packages+=(libbenchmark-dev) ;;
+      sentencepiece) packages+=(libsentencepiece-dev) ;;
     esac
   done
 fi

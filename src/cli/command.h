@@ -31,6 +31,8 @@ Action compile_automaton(CLI::App& app);
 Action run_model(CLI::App& app);
 Action verify_model(CLI::App& app);
 Action explain_model(CLI::App& app);
+Action tokenize(CLI::App& app);
+Action prepare(CLI::App& app);
 Action tasks(CLI::App& app);
 Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);

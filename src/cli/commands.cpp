@@ -29,6 +29,8 @@ const std::vector<Command>& commands() {
       {"explain",
        "a page with the automaton, its cascade, the eigenvalues and a word to step through",
        explain_model},
+      {"tokenize", "texts as ids and back, by the tokenizers of published models", tokenize},
+      {"prepare", "a corpus as shards of ids, for language models", prepare},
       {"tasks", "list the tasks, or print samples of one", tasks},
       {"mixers", "list the mixers with their keys", mixers},
       {"doctor", "check this machine and every op on it", doctor},

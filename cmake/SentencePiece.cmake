@@ -1,0 +1,10 @@
+# SentencePiece (Debian: libsentencepiece-dev), which comes without a CMake package.
+find_path(LRNN_SENTENCEPIECE_INCLUDE sentencepiece_trainer.h)
+find_library(LRNN_SENTENCEPIECE sentencepiece)
+find_library(LRNN_SENTENCEPIECE_TRAIN sentencepiece_train)
+if(NOT LRNN_SENTENCEPIECE_INCLUDE OR NOT LRNN_SENTENCEPIECE OR NOT LRNN_SENTENCEPIECE_TRAIN)
+  message(FATAL_ERROR "SentencePiece was not found: apt-get install libsentencepiece-dev")
+endif()
+add_library(lrnn_sentencepiece INTERFACE)
+target_include_directories(lrnn_sentencepiece SYSTEM INTERFACE ${LRNN_SENTENCEPIECE_INCLUDE})
+target_link_libraries(lrnn_sentencepiece INTERFACE ${LRNN_SENTENCEPIECE_TRAIN} ${LRNN_SENTENCEPIECE})
