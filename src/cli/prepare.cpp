@@ -7,10 +7,9 @@
 
 #include "base/error.h"
 #include "cli/command.h"
-#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "experiments/file_lock.h"
+#include "experiments/files.h"
 
 namespace lrnn::cli {
 namespace {
