@@ -67,7 +67,7 @@ int main() {
   if (!has_gpu()) return 0;
   const auto ceilings = Ceilings::measure();
   print(ceilings.json());
-  for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu) run(c, ceilings);
+  for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu) run(c, ceilings), forget();
   decode({.B = 64, .H = 16, .K = 128, .V = 128, .dtype = torch::kBFloat16}, ceilings);
   decode({.B = 256, .H = 4, .K = 32, .V = 32, .dtype = torch::kFloat32}, ceilings);
   return 0;

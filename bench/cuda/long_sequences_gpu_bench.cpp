@@ -13,9 +13,6 @@ struct PerToken {
   double mib = 0;                // at the peak of forward and backward
 };
 
-// Memory that calls before left in the allocator's hands: a recording cannot use it.
-void forget() { c10::cuda::CUDACachingAllocator::emptyCache(); }
-
 double device_mib() {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);

@@ -76,6 +76,9 @@ template <class F> double peak_mib(F&& f, double given) {
   return (double(bytes().peak) - before + given) / (1 << 20);
 }
 
+// Gives back what earlier work left in the allocator's hands: a recording cannot use it.
+inline void forget() { c10::cuda::CUDACachingAllocator::emptyCache(); }
+
 // What a pass must move and multiply, each counted once.
 struct Cost {
   double bytes = 0, flops = 0;
