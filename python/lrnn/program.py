@@ -5,6 +5,8 @@ import os
 import pathlib
 import sys
 
+from . import together
+
 PROGRAM = pathlib.Path(__file__).parent / "bin" / "lrnn"
 
 
@@ -20,9 +22,12 @@ def command(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
     return [str(PROGRAM), *arguments], environment
 
 
-def main() -> str:
-    """Becomes the program; comes back, with the reason, only where there is none."""
+def main() -> str | int:
+    """Becomes the program; comes back with the reason where there is none, or as one of several
+    processes with the exit code."""
     if not PROGRAM.exists():
         return f"lrnn: the program is not in {PROGRAM.parent}\n      install the package again: pip install --force-reinstall lrnn"
+    if together.wanted(sys.argv[1:]):
+        return together.run(sys.argv[1:])
     words, environment = command(sys.argv[1:])
     os.execve(PROGRAM, words, environment)
