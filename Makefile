@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # configure PRESET,FOLDER,FLAGS
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build cuda wheel test demo bench bench-gpu gpu-check sanitize docs pages format install clean
+.PHONY: help setup python build cuda wheel test demo bench bench-gpu bench-lm gpu-check sanitize docs pages format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -51,6 +51,10 @@ bench: build  ## agree with the definitions, then time
 bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at beta = 2
 	@ninja -C build -j $(JOBS) benchmarks_gpu
 	@bench/gpu.sh build
+
+bench-lm: build  ## language models on a GPU: start, tokens a second, memory; PEER=--peer beside fla's
+	@ninja -C build -j $(JOBS) lm_gpu_bench
+	@$$([ -x .venv/bin/python3 ] && echo .venv/bin/python3 || echo python3) bench/lm.py --build build $(PEER) | tee build/bench-lm.jsonl
 
 gpu-check: build  ## every GPU kernel under compute-sanitizer; the report is build/gpu-check.txt
 	@scripts/gpu_check.sh build

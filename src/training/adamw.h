@@ -31,7 +31,8 @@ class AdamW {
   AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays,
         const Ranks& ranks = {});
   AdamW(model::Model& model, const TrainConfig& train, const Ranks& ranks = {})
-      : AdamW(model, train, [&](const std::string& name) { return model.decays(name); }, ranks) {}
+      : AdamW(
+            model, train, [&](const std::string& name) { return model.decays(name); }, ranks) {}
 
   void zero_grad();
   // Takes in gradients that lie elsewhere than in the flat buffer.

@@ -2,6 +2,7 @@
 
 #include "ops/torch.h"
 #include "training/execution.h"
+#include "training/head_loss.h"
 #include "training/precision.h"
 
 namespace lrnn::training {
@@ -45,10 +46,16 @@ class AsItComes final : public Execution {
     torch::Tensor loss;
     {
       Precision precision(config_.precision, torch::kCPU);
-      model::State state;
-      const auto logits = model_.forward(part.input, state, part.context);
-      loss = loss_sum(logits, part) / double(targets);
-      done.right += right(logits, part).sum().item<int64_t>();
+      if (has_many_logits(model_, part)) {
+        const auto out = head_loss(model_, part, 1 / double(targets));
+        loss = out.loss;
+        done.right += int64_t(out.right.item<double>());
+      } else {
+        model::State state;
+        const auto logits = model_.forward(part.input, state, part.context);
+        loss = loss_sum(logits, part) / double(targets);
+        done.right += right(logits, part).sum().item<int64_t>();
+      }
     }
     const double value = loss.item<double>();
     done.losses.push_back(value);

@@ -7,10 +7,9 @@
 #ifndef USE_C10D
 #define USE_C10D
 #endif
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-
-#include <algorithm>
 
 #include "base/error.h"
 #include "ops/torch.h"

@@ -25,8 +25,8 @@ class Ranks {
   int64_t count() const { return count_; }
   bool lead() const { return rank_ == 0; }
 
-  // x is count() slices of one size, rank r's the r-th. Everybody's x is added up, the lead's first;
-  // each gets the slice that is its own, and what the others hold is lost.
+  // x is count() slices of one size, rank r's the r-th. Everybody's x is added up, the lead's
+  // first; each gets the slice that is its own, and what the others hold is lost.
   void sum_own_slice(const torch::Tensor& x) const;
   // Everybody gets each slice from the one whose own it is.
   void share_slices(const torch::Tensor& x) const;

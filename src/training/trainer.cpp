@@ -37,12 +37,14 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
   if (ranks.count() > 1 && !model.device().is_cpu())
-    throw Error("several processes train on CPUs only so far",
-                "give each GPU a run of its own, or wrap lrnn.nn's layers in FSDP2 (docs/python.md)");
+    throw Error(
+        "several processes train on CPUs only so far",
+        "give each GPU a run of its own, or wrap lrnn.nn's layers in FSDP2 (docs/python.md)");
   if (config.batch < config.accumulate * ranks.count())
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),
                 "make the batch larger, or start fewer processes");
+  model.recompute_blocks(config.recompute == "block");
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config, ranks)
                    : recorded(model, optimizer_, config, bucket_of(task), record);
