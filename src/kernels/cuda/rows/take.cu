@@ -262,6 +262,27 @@ __global__ void __launch_bounds__(kThreads)
   dtable[row * D + c] = sum;
 }
 
+// The same for wide rows: a thread has columns of its own, and a block looks for its row once.
+constexpr int kWideColumns = 4 * kThreads;
+
+template <class R>
+__global__ void __launch_bounds__(kThreads)
+    to_sorted_wide(const GivenRows p, const int64_t* sorted, const int64_t* order, R* dtable) {
+  const int64_t row = blockIdx.x, D = p.D, c = int64_t(blockIdx.y) * kWideColumns + threadIdx.x;
+  const int64_t begin = first_not_below(sorted, p.n, row),
+                end = first_not_below(sorted, p.n, row + 1);
+  R sum[4] = {};
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t from = order[i] * D + c;
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      if (c + u * kThreads < D) sum[u] += load_as<R>(p.type, p.dy, from + u * kThreads);
+  }
+#pragma unroll
+  for (int u = 0; u < 4; ++u)
+    if (c + u * kThreads < D) dtable[row * D + c + u * kThreads] = sum[u];
+}
+
 unsigned column_blocks(int64_t D) { return unsigned((D + kColumns - 1) / kColumns); }
 
 }  // namespace
@@ -313,11 +334,15 @@ void give_sorted(const GivenRows& p, const int64_t* sorted, const int64_t* order
   if (p.rows == 0 || p.D == 0) return;
   const auto on = static_cast<cudaStream_t>(stream);
   check(p.rows < (int64_t(1) << 31), "[take] the table has too many rows for a grid");
-  const dim3 grid(unsigned(p.rows), column_blocks(p.D));
-  if (p.type == Type::kFloat64)
-    to_sorted<double><<<grid, kThreads, 0, on>>>(p, sorted, order, static_cast<double*>(dtable));
-  else
-    to_sorted<float><<<grid, kThreads, 0, on>>>(p, sorted, order, static_cast<float*>(dtable));
+  const bool wide = p.D >= kThreads;
+  const auto launch = [&](auto zero) {
+    using R = decltype(zero);
+    const dim3 grid(unsigned(p.rows),
+                    wide ? unsigned((p.D + kWideColumns - 1) / kWideColumns) : column_blocks(p.D));
+    const auto kernel = wide ? to_sorted_wide<R> : to_sorted<R>;
+    kernel<<<grid, kThreads, 0, on>>>(p, sorted, order, static_cast<R*>(dtable));
+  };
+  p.type == Type::kFloat64 ? launch(double()) : launch(float());
   check_launch("take");
 }
 
