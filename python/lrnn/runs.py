@@ -195,3 +195,14 @@ def check(
     """
     named = {"regex": regex, "alphabet": alphabet, "automaton": automaton, "group": group, "example": example}
     return _call(["check", *_options({**named, **options})], answers=(0, 1))
+
+
+def explain(run: Path, out: Path | None = None, **options: Any) -> Result:
+    """A compiled model as a page to click through; the result's "page" is the file, RUN/explain.html without `out`.
+
+    >>> import lrnn
+    >>> page = lrnn.explain(lrnn.compile(example="parity")["run"])["page"]
+    >>> open(page).read(15)
+    '<!DOCTYPE html>'
+    """
+    return _call(["explain", os.fspath(run), *_options({"out": out, **options})])
