@@ -94,7 +94,7 @@ def check_what_pip_says():
     named = {"LRNN_TORCH": str(torch_folder)}
     assert "torch" not in python(ask, **path, **named)
     assert "lrnn: no C++ compiler was found ('no-such-compiler')" in python(ask, code=1, **path, CXX="no-such-compiler")
-    said = python(ask, code=1, **path, CXX="c++ -nostdinc")
+    said = python(ask, code=1, **path, CXX="c++ -nostdinc -I/dev")
     assert "run: apt-get install libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev" in said, said
     assert f"lrnn: LRNN_TORCH={work.name} is not the folder of a torch 2.11" in python(ask, code=1, **path, LRNN_TORCH=work.name)
 
