@@ -28,7 +28,7 @@ from .ops import (
     slstm,
     swiglu,
 )
-from .runs import check, compile, evaluate, spectrum, train, verify  # noqa: A004
+from .runs import check, compile, evaluate, extract, spectrum, train, verify  # noqa: A004
 
 __all__ = [
     "Error",
@@ -37,6 +37,7 @@ __all__ = [
     "compile",
     "delta_product",
     "evaluate",
+    "extract",
     "fla",
     "gated_linear_attention",
     "l2_norm",

@@ -195,3 +195,16 @@ def check(
     """
     named = {"regex": regex, "alphabet": alphabet, "automaton": automaton, "group": group, "example": example}
     return _call(["check", *_options({**named, **options})], answers=(0, 1))
+
+
+def extract(run: Path, out: Path | None = None, **options: Any) -> Result:
+    """The automaton that a model follows, learnt by asking the model; the result's "automaton" is its file, which
+    `compile(automaton=...)` takes. "agreed" is False when a difference was left or a budget ended.
+
+    >>> import lrnn
+    >>> found = lrnn.extract(lrnn.compile(example="mod3")["run"], longest=50)
+    >>> found["states"], found["agreed"], found["first_difference"]
+    (3, True, None)
+    """
+    out = out or os.path.join(tempfile.mkdtemp(prefix="lrnn-extracted-"), "automaton.json")
+    return _call(["extract", os.fspath(run), *_options({"out": out, **options})], answers=(0, 1))
