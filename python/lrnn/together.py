@@ -14,11 +14,6 @@ import os
 PATIENCE = datetime.timedelta(minutes=10)
 
 
-def wanted(arguments: list[str]) -> bool:
-    """Whether a launcher has started this process as one of several (or of one)."""
-    return arguments[:1] == ["train"] and {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
-
-
 def device_of(arguments: list[str]) -> str:
     for i, word in enumerate(arguments):
         if word == "--device" and i + 1 < len(arguments):

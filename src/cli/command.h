@@ -31,6 +31,7 @@ Action compile_automaton(CLI::App& app);
 Action run_model(CLI::App& app);
 Action verify_model(CLI::App& app);
 Action explain_model(CLI::App& app);
+Action extract_automaton(CLI::App& app);
 Action tokenize(CLI::App& app);
 Action prepare(CLI::App& app);
 Action tasks(CLI::App& app);

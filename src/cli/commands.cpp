@@ -26,6 +26,8 @@ const std::vector<Command>& commands() {
       {"run", "feed words to a model", run_model},
       {"verify", "prove a compiled model right, or find the first word a model gets wrong",
        verify_model},
+      {"extract", "the automaton that a model follows, learnt by asking the model",
+       extract_automaton},
       {"explain",
        "a page with the automaton, its cascade, the eigenvalues and a word to step through",
        explain_model},
