@@ -93,6 +93,9 @@ std::string Session::restore() {
   check(state_.step == step, from, "/state.json says step ", state_.step);
   const std::string weights = from + "/model.safetensors",
                     moments = from + "/optimizer.safetensors";
+  if (!std::filesystem::exists(moments))
+    throw Error(cat(from, " has weights and no state of an optimiser"),
+                "begin a run with these weights: `lrnn train --from`");
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
   trainer_->optimizer().load(model::read_checkpoint(moments).tensors, moments);
   checkpoints.mark_best(state_.best_step);
