@@ -25,6 +25,7 @@ Action spectrum(CLI::App& app);
 Action curves(CLI::App& app);
 Action show(CLI::App& app);
 Action export_model(CLI::App& app);
+Action import_model(CLI::App& app);
 Action demo(CLI::App& app);
 Action reproduce(CLI::App& app);
 Action compile_automaton(CLI::App& app);

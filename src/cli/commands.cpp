@@ -20,6 +20,7 @@ const std::vector<Command>& commands() {
       {"reproduce", "train what a published table is made of, and compare", reproduce},
       {"show", "a config with every key, and the model it makes", show},
       {"export", "a run as a folder that fla and transformers load", export_model},
+      {"import", "a model of fla or transformers as a run", import_model},
       {"check", "which linear RNNs can follow an automaton, and by which theorem", check_automaton},
       {"compile", "an automaton as the weights of a model that follows it exactly",
        compile_automaton},

@@ -93,9 +93,10 @@ std::string to_line(const Message& message);
 std::optional<Message> from_line(const std::string& line);
 
 // A run folder at step 0 with the weights of `model`: it is opened, and its training goes on, like
-// that of any other.
+// that of any other. Without `moments`, which take twice the room of the weights, it is opened, and
+// trained with start_from.
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
-                 const tasks::Task& task, bool overwrite = false);
+                 const tasks::Task& task, bool overwrite = false, bool moments = true);
 
 // The same with the weights of the run or checkpoint `from`, which may have been compiled and is
 // the result. With `overwrite` a run in the folder makes room.

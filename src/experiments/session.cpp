@@ -132,6 +132,9 @@ std::string Session::restore() {
   check(state_.step == step, from, "/state.json says step ", state_.step);
   const std::string weights = from + "/model.safetensors",
                     moments = from + "/optimizer.safetensors";
+  if (!std::filesystem::exists(moments))
+    throw Error(cat(from, " has weights and no state of an optimiser"),
+                "begin a run with these weights: `lrnn train --from`");
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
   restored_ = model::read_checkpoint(moments).tensors;
   trainer_->optimizer().load(restored_, moments);
