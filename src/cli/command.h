@@ -33,6 +33,7 @@ Action verify_model(CLI::App& app);
 Action explain_model(CLI::App& app);
 Action tokenize(CLI::App& app);
 Action prepare(CLI::App& app);
+Action generate(CLI::App& app);
 Action tasks(CLI::App& app);
 Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);
