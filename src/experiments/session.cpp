@@ -27,6 +27,12 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 double ratio(double a, int64_t b) { return b ? a / double(b) : 0; }
 
+tasks::TaskPtr make_ready(const RunConfig& config, const TrainOptions& options) {
+  auto task = tasks::make(config.task);
+  task->verify(options.verify);
+  return task;
+}
+
 // The seconds that earlier processes spent on the run.
 double seconds_before(const std::string& file) {
   const auto lines = read_json_lines(file);
@@ -38,7 +44,7 @@ double seconds_before(const std::string& file) {
 Session::Session(const RunConfig& config, const TrainOptions& options)
     : config_(config),
       options_(options),
-      task_(tasks::make(config.task)),
+      task_(make_ready(config, options)),
       model_(build(config, *task_)),
       folder_(
           options.out, config,
@@ -48,7 +54,6 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
     stream_ = ops::gpu()->own_stream();
     model_->to(torch::Device(options.device));
   }
-  task_->verify(options.verify);
   const auto settled =
       folder_.settle({.threads = training::choose_threads(*model_, *task_, config.train),
                       .device = options.device,

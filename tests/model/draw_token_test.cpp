@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -49,7 +50,9 @@ TEST(DrawToken, FrequenciesAreTheProbabilities) {
     double chi = 0;
     int free = -1;
     for (size_t i = 0; i < p.size(); ++i) {
-      if (p[i] == 0) ASSERT_EQ(seen[i], 0) << i;
+      if (p[i] == 0) {
+        ASSERT_EQ(seen[i], 0) << i;
+      }
       if (p[i] * kDraws < 5) continue;
       chi += std::pow(seen[i] - p[i] * kDraws, 2) / (p[i] * kDraws), ++free;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -147,7 +148,8 @@ TEST(Text, WeightsAreExactInEveryBlock) {
     for (size_t s = 0; s < 3; ++s) {
       EXPECT_EQ(numbers[s].size(), three.counts()[s]);
       EXPECT_EQ(*numbers[s].begin(), block * three.counts()[s]);
-      EXPECT_NEAR(double(three.counts()[s]), 65536 * std::vector<double>{9, 3, 1}[s] / 13, 1);
+      const double shares[] = {9, 3, 1};
+      EXPECT_NEAR(double(three.counts()[s]), 65536 * shares[s] / 13, 1);
     }
   }
 }
