@@ -35,6 +35,7 @@ Action explain_model(CLI::App& app);
 Action extract_automaton(CLI::App& app);
 Action tokenize(CLI::App& app);
 Action prepare(CLI::App& app);
+Action generate(CLI::App& app);
 Action tasks(CLI::App& app);
 Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);

@@ -34,6 +34,7 @@ const std::vector<Command>& commands() {
        explain_model},
       {"tokenize", "texts as ids and back, by the tokenizers of published models", tokenize},
       {"prepare", "a corpus as shards of ids, for language models", prepare},
+      {"generate", "let a language model continue a text", generate},
       {"tasks", "list the tasks, or print samples of one", tasks},
       {"mixers", "list the mixers with their keys", mixers},
       {"doctor", "check this machine and every op on it", doctor},
