@@ -33,8 +33,13 @@ def run(arguments: list[str]) -> int:
     on_gpu = device_of(arguments).startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    store, rank, ranks = next(iter(dist.rendezvous("env://", timeout=PATIENCE)))
+    # After a restart the store still has the addresses of the processes before.
+    store = dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     try:
-        return int(torch.ops.lrnn.run_program([*arguments, "--group", dist.group.WORLD.group_name]))
+        world = dist.group.WORLD
+        assert world is not None  # init_process_group made it
+        return int(torch.ops.lrnn.run_program([*arguments, "--group", world.group_name]))
     finally:
         dist.destroy_process_group()
