@@ -128,6 +128,27 @@ def long_sequences():
         "", source("gpu.jsonl")]
 
 
+def language_models():
+    """Ours as measured; fla's by the model, in a run of its own."""
+    measured = lines("lm.jsonl")[1]
+    theirs = {row["model"]: row for row in measured if row.get("who") == "fla" and row.get("bench") == "lm"}
+    rows = []
+    for row in measured:
+        if row.get("bench") != "lm" or row["who"] != "lrnn":
+            continue
+        fla = theirs.get(row["model"], {})
+        settings = "`fast`" if row["accuracy"] == "fast" else "`accurate`"
+        if row["recompute"] != "none":
+            settings += f", recompute {row['recompute']}"
+        if row["accumulate"] > 1:
+            settings += f", {row['accumulate']} parts"
+        rows.append([f"{row['model']}, {row['batch'] // row['accumulate']} × {row['length']:,}", settings,
+                     f"{row['tokens_per_s'] / 1e3:.1f}k", f"{fla['tokens_per_s'] / 1e3:.1f}k" if fla else "–", f"{row['mfu']:.2f}",
+                     f"{row['peak_gib']:.1f}", f"{fla['peak_gib']:.1f}" if fla else "–", f"{row['first_update_s']:.1f} s"])
+    return table(["model, batch × length", "delta_product", "tokens/s", "fla", "MFU", "peak GiB", "fla", "first update after"],
+                 rows) + ["", source("lm.jsonl")]
+
+
 def ops():
     rows = []
     for row in lines("gpu.jsonl")[1]:
@@ -336,7 +357,7 @@ def headline():
 
 
 # --------------------------------------------------------------------------------------------- filling
-TABLES = [headline, delta_product, long_sequences, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
+TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
           cpu_length, accuracy, parity, parity_variants, formal, arithmetic, groups, runs, lower]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
