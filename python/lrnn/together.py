@@ -35,6 +35,8 @@ def run(arguments: list[str]) -> int:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     try:
-        return int(torch.ops.lrnn.run_program([*arguments, "--group", dist.group.WORLD.group_name]))
+        world = dist.group.WORLD
+        assert world is not None  # init_process_group made it
+        return int(torch.ops.lrnn.run_program([*arguments, "--group", world.group_name]))
     finally:
         dist.destroy_process_group()
