@@ -59,7 +59,8 @@ def main():
     arguments.add_argument("--save", help="file for the whole model's weights, from process 0")
     options = arguments.parse_args()
 
-    gpu = torch.cuda.is_available()
+    # A GPU for every process of this machine, or none.
+    gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
     if gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     device = "cuda" if gpu else "cpu"
