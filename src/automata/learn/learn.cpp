@@ -1,6 +1,7 @@
 #include "automata/learn/learn.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "automata/learn/budget.h"
 #include "automata/learn/tree.h"
@@ -33,6 +34,8 @@ uint64_t number_of(uint64_t sample, int64_t length, int64_t i) {
 bool is_long(const Word& word, int64_t states) { return int64_t(word.size()) > 2 * states + 20; }
 constexpr int64_t kWorseInARow = 8;
 int64_t patience(int64_t states) { return 2 * states + 60; }
+// Right answers that one more state has to bring: about the bits that say where its letters lead.
+constexpr int64_t kWorthAState = 16;
 
 class Learning {
  public:
@@ -56,7 +59,7 @@ class Learning {
     }
     // What is being judged agreed with all that was known.
     const bool judged = out.ended == Ended::kAgreed || judging_;
-    out.machine = minimal(judged ? tree_.hypothesis() : best_);
+    out.machine = minimal(judged ? tree_.hypothesis() : chosen_);
     if (!judged) judge_in_what_is_left(out);
     out.difference = shortest_difference(out.machine);
     out.asked = oracle_.asked(), out.seconds = oracle_.elapsed();
@@ -73,17 +76,17 @@ class Learning {
       worse = !consider() && by_long_word ? worse + 1 : 0;
       if (tree_.full()) return Ended::kStates;
       if (worse >= kWorseInARow) return Ended::kNoBetter;
-      if (tree_.states() > patience(best_.automaton.states)) return Ended::kNoBetter;
+      if (tree_.states() > patience(best_states_)) return Ended::kNoBetter;
       const auto h = tree_.hypothesis();
       auto parts = shortest_difference(h);
       // Long words are looked into last: a model that is an automaton for a while errs there.
-      if (!parts || is_long(parts->word, best_.automaton.states)) {
+      if (!parts || is_long(parts->word, best_states_)) {
         read_words_through(h);
         parts = shortest_difference(h);
       }
       if (!parts && judge(h, out)) return Ended::kAgreed;
       if (!parts) parts = shortest_difference(h);
-      by_long_word = is_long(parts->word, best_.automaton.states);
+      by_long_word = is_long(parts->word, best_states_);
       if (!tree_.refine(parts->word)) return Ended::kNoBetter;
     }
   }
@@ -127,7 +130,7 @@ class Learning {
     const auto& a = h.automaton;
     // Long suffixes come from long words, and would be most of the work.
     auto suffixes = tree_.suffixes();
-    std::erase_if(suffixes, [&](const Word& w) { return is_long(w, best_.automaton.states); });
+    std::erase_if(suffixes, [&](const Word& w) { return is_long(w, best_states_); });
     Random random(o_.seed, kThroughStream, uint64_t(a.states));
     std::vector<Question> questions;
     std::vector<int64_t> from;
@@ -187,7 +190,9 @@ class Learning {
       }
     }
     const bool worse = right < best_right_;
-    if (right > best_right_) best_ = h, best_right_ = right;
+    if (right > best_right_) best_right_ = right, best_states_ = h.automaton.states;
+    if (const int64_t worth = right - kWorthAState * h.automaton.states; worth > worth_)
+      chosen_ = h, worth_ = worth;
     return !worse;
   }
 
@@ -233,8 +238,9 @@ class Learning {
   const LearnOptions& o_;
   DiscriminationTree tree_;
   std::vector<Answered> known_, compared_;  // what is learnt from, what hypotheses are compared on
-  Moore best_;
-  int64_t best_right_ = -1;
+  int64_t best_right_ = -1, best_states_ = 0;
+  Moore chosen_;
+  int64_t worth_ = std::numeric_limits<int64_t>::min();
   uint64_t judgements_ = 1;  // samples drawn so far, but for the first
   bool judging_ = false;
 };
