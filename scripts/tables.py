@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
-DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md"]
+DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md", "docs/extract.md"]
 SHAPE = "BTNHKV"
 
 
@@ -357,8 +357,23 @@ def headline():
 
 
 # --------------------------------------------------------------------------------------------- filling
+def extracted():
+    """What `scripts/zoo.py` learnt from trained models."""
+    rows = []
+    for row in lines("extract.jsonl")[1]:
+        mixer = row["mixer"] + (f", {row['householders']}" if row["householders"] else "")
+        last, parts = row["last"], row["first_difference"]
+        agreed = "no difference" if row["agreed"] else f"{parts['length']}" if parts else "–"
+        rows.append([row["name"], mixer, f"{row['states']} of {row['true_states']}" + ("" if row["same"] else ", another"),
+                     f"{row['within'][0]} of {row['within'][1]}", f"{last['equal']} of {last['words']}", agreed,
+                     {True: "proved", False: "NO", None: "–"}[row["proved"]], f"{row['seconds']:.0f} s"])
+    head = ["model", "mixer, Householders", "states, learnt of true", "alike up to the training length", "alike at the longest",
+            "first difference at", "compiled", "time"]
+    return table(head, rows) + ["", source("extract.jsonl")]
+
+
 TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
-          cpu_length, accuracy, parity, parity_variants, formal, arithmetic, groups, runs, lower]
+          cpu_length, accuracy, parity, parity_variants, formal, arithmetic, groups, runs, lower, extracted]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 

@@ -4,8 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "automata/learn/learn.h"
 #include "cli/output.h"
 #include "compile/compile.h"
+
+namespace lrnn::figures {
+class Page;
+}
 
 namespace lrnn::cli {
 
@@ -108,5 +113,17 @@ class Follower {
 // The automaton, a word to step through with what every head holds, the cascade, and the
 // eigenvalues of every head: one self-contained HTML page.
 std::string explain_page(const compile::Compiled& compiled, model::Model& model);
+
+// Of a trained model: the automaton that it follows beside that of its task, and how far they
+// agree.
+std::string explain_trained_page(experiments::Run& run, const automata::LearnOptions& options);
+
+// Draws an automaton, or says that it is too large.
+struct Shown {
+  std::string title, what;  // of the picture, and what its caption begins with
+  std::string more = {};    // goes on in the caption
+  std::string ids = {};     // stands before the ids of states
+};
+void show_automaton(figures::Page& page, const automata::Automaton& a, const Shown& shown);
 
 }  // namespace lrnn::cli

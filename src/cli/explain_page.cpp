@@ -8,7 +8,6 @@
 #include "compile/parts.h"
 #include "embedded/explain.css.h"
 #include "embedded/explain.js.h"
-#include "figures/draw.h"
 #include "figures/page.h"
 #include "figures/svg.h"
 #include "figures/table.h"
@@ -20,44 +19,10 @@ namespace {
 using compile::Compiled;
 using torch::Tensor;
 
-constexpr int64_t kDrawnStates = 40, kDrawnArrows = 72, kDrawnMatrices = 12;
+constexpr int64_t kDrawnMatrices = 12;
 
 std::string count(int64_t n, const std::string& what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
-// Letters whose arrows can still be told apart; of many, not those that change nothing.
-std::vector<int64_t> drawn_letters(const automata::Automaton& a) {
-  std::vector<int64_t> all, out;
-  for (int64_t x = 0; x < a.symbols; ++x) all.push_back(x);
-  if (a.states * a.symbols <= kDrawnArrows) return all;
-  const int64_t most = std::max<int64_t>(2, kDrawnArrows / a.states);
-  for (int64_t x = 0; x < a.symbols && int64_t(out.size()) < most; ++x)
-    for (int64_t s = 0; s < a.states; ++s)
-      if (a.step(s, x) != s) {
-        out.push_back(x);
-        break;
-      }
-  return out;
-}
-
-std::string automaton_svg(const Compiled& c) {
-  const auto& a = c.subject.automaton;
-  figures::Graph g;
-  g.title = c.subject.title;
-  g.start = size_t(a.start);
-  for (int64_t s = 0; s < a.states; ++s)
-    g.nodes.push_back({a.state_name(s), !a.accept.empty() && a.accept[size_t(s)]});
-  std::map<std::pair<int64_t, int64_t>, std::string> labels;
-  for (int64_t s = 0; s < a.states; ++s)
-    for (const int64_t x : drawn_letters(a)) {
-      auto& label = labels[{s, a.step(s, x)}];
-      label += (label.empty() ? "" : ",") + a.symbol_name(x);
-    }
-  for (const auto& [pair, label] : labels)
-    g.edges.push_back({size_t(pair.first), size_t(pair.second),
-                       label.size() > 24 ? label.substr(0, 22) + "…" : label});
-  return figures::draw(g);
 }
 
 // Entries from -1 (blue) over 0 (paper) to 1 (orange).
@@ -248,17 +213,8 @@ std::string explain_page(const Compiled& c, model::Model& model) {
                   count(c.plan.layers, "layer"), count(c.plan.householders, "Householder factor"),
                   std::isfinite(c.t_safe) ? fmt::format("right for about {:.2g} tokens", c.t_safe)
                                           : "exact at every length"));
-  if (a.states <= kDrawnStates) {
-    const auto letters = int64_t(drawn_letters(a).size());
-    page.figure(automaton_svg(c),
-                fmt::format("The automaton{}; the coloured state is where the word is{}.",
-                            letters < a.symbols
-                                ? fmt::format(", with {} of its {} letters", letters, a.symbols)
-                                : "",
-                            a.accept.empty() ? "" : ", and double circles accept"));
-  } else {
-    page.note(fmt::format("{} states are too many to draw.", a.states));
-  }
+  show_automaton(page, a,
+                 {c.subject.title, "The automaton", "; the coloured state is where the word is"});
   word(page, c, model);
   if (!c.plan.components.empty() && c.plan.kind != compile::PlanKind::kConstant) {
     page.heading("The cascade");

@@ -66,7 +66,7 @@ void require_words(const Run& run) {
 int64_t usual_longest(const tasks::Task& task) { return 10 * task.length(tasks::Split::kTrain).hi; }
 
 std::string answer_name(const tasks::Task& task, int64_t answer) {
-  return answer == automata::kUnasked ? "unasked" : task.word(answer);
+  return answer == automata::kUnasked ? kNobodyAsks : task.word(answer);
 }
 
 Extracted extract(Run& run, const automata::LearnOptions& options) {

@@ -22,7 +22,8 @@ int64_t usual_longest(const tasks::Task& task);
 
 Extracted extract(Run& run, const automata::LearnOptions& options);
 
-// What a learnt machine's answer is called.
+// What a learnt machine's answer is called: the task's word for it.
+constexpr const char* kNobodyAsks = "unasked";  // where there is none
 std::string answer_name(const tasks::Task& task, int64_t answer);
 
 }  // namespace lrnn::experiments

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "experiments/compiled.h"
+#include "experiments/extract.h"
 #include "tasks/letters.h"
 
 namespace lrnn::experiments {
@@ -20,6 +21,17 @@ std::vector<std::string> labels(const Automaton& a, bool recogniser) {
 
 bool all_in(const std::vector<std::string>& names, const std::map<std::string, int64_t>& said) {
   return std::all_of(names.begin(), names.end(), [&](auto& name) { return said.contains(name); });
+}
+
+// States that `lrnn extract` told apart by a number have one answer: "odd#2" is said as "odd".
+std::vector<std::string> without_numbers(std::vector<std::string> names) {
+  for (auto& name : names) {
+    const size_t mark = name.rfind('#');
+    if (mark != std::string::npos && mark + 1 < name.size() &&
+        name.find_first_not_of("0123456789", mark + 1) == std::string::npos)
+      name.resize(mark);
+  }
+  return names;
 }
 
 // The token that the task answers with wherever `a` says a label, by reading all words at once.
@@ -77,6 +89,13 @@ compile::Tokens tokens_of(const tasks::Task& task, const automata::Subject& subj
   // A model that tracks states can be compared with a recogniser, state by state.
   if (subject.recogniser && !all_in(label, said) && all_in(labels(a, false), said))
     label = labels(a, false);
+  if (!all_in(label, said)) {
+    // After words with this answer nobody asks.
+    auto plain = said;
+    plain.emplace(kNobodyAsks, -1);
+    if (auto shorter = without_numbers(label); all_in(shorter, plain))
+      label = std::move(shorter), said = std::move(plain);
+  }
   if (!all_in(label, said)) {
     const auto own = task.followed();
     if (!own)

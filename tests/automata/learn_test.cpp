@@ -124,6 +124,22 @@ TEST(Learn, FindsTheExamples) {
   }
 }
 
+// Little is said, and late: every word is answered alike but those with 30 ones, or 30 letters.
+TEST(Learn, FindsWhatShowsLate) {
+  for (const int64_t symbols : {1, 2, 3}) {
+    Moore cycle, chain;
+    cycle.automaton = Automaton::from(
+        30, symbols, [](int64_t s, int64_t x) { return x == 0 ? (s + 1) % 30 : s; });
+    chain.automaton = Automaton::from(
+        31, symbols, [](int64_t s, int64_t) { return std::min<int64_t>(s + 1, 30); });
+    for (int64_t s = 0; s < 30; ++s) cycle.answer.push_back(s == 29);
+    for (int64_t s = 0; s < 31; ++s) chain.answer.push_back(s == 30);
+    SCOPED_TRACE(symbols);
+    expect_found(cycle);
+    expect_found(chain);
+  }
+}
+
 TEST(Learn, SaysTheSameEveryTime) {
   const auto truth = random_machine(5, 40, 2, 2);
   Known one(truth), two(truth);

@@ -23,18 +23,32 @@ there_and_back s3 6 --group S3
 there_and_back bos 3 --example mod3 --profile native-bos
 there_and_back points 4 --example s4_points
 
-# A trained model, whose answer to words comes at their end.
+# A trained model, whose answers come at the end of words. How far beyond its training it goes is another
+# matter on every machine, so words are no longer than there.
 "$lrnn" train configs/quick/parity_delta_net_2.yaml --out "$work/parity" --quiet >/dev/null 2>&1 || fail "parity does not train"
-equal "trained" "$(code "$lrnn" extract "$work/parity" -o "$work/parity.json")" 0
+equal "trained" "$(code "$lrnn" extract "$work/parity" -o "$work/parity.json" --longest 39)" 0
 says "2 states, 2 symbols"
 says "it is the task's own automaton"
-says "no difference was found up to 400 letters"
+says "no difference was found up to 39 letters"
 cp "$work/parity.json" "$work/first.json"
-equal "again" "$(code "$lrnn" extract "$work/parity" -o "$work/parity.json" --json)" 0
+equal "again" "$(code "$lrnn" extract "$work/parity" -o "$work/parity.json" --longest 39 --json)" 0
 cmp -s "$work/parity.json" "$work/first.json" || fail "the same words gave another automaton"
 "$lrnn" compile --automaton "$work/parity.json" -o "$work/exact" >/dev/null || fail "parity does not compile"
 equal "proved" "$(code "$lrnn" verify "$work/exact" --tokens 2000)" 0
 says "right on every word of every length"
+
+# One that was compiled and then trained on has a margin: it stays right ten times as long as its words.
+"$lrnn" train --from "$work/s3" train.steps=3 train.batch=4 train.lr=1e-6 --out "$work/tuned" --quiet >/dev/null 2>&1
+equal "tuned" "$(code "$lrnn" extract "$work/tuned" -o "$work/tuned.json")" 0
+says "no difference was found up to 1,280 letters"
+expect 0 "" "$lrnn" verify "$work/tuned" --automaton "$work/tuned.json" --tokens 500
+expect 0 "" "$lrnn" verify "$work/abba" --automaton "$work/abba.json" --tokens 500
+
+# explain draws both.
+expect 0 "" "$lrnn" explain "$work/tuned" -o "$work/tuned.html"
+for text in "What the model follows" "What the task follows" "It is the same" 'id="own-state-0"' "agreement by length"; do
+  grep -qF -- "$text" "$work/tuned.html" || fail "the page does not say '$text'"
+done
 
 # Twenty steps teach nothing: the best automaton found, and where it parts from the model.
 "$lrnn" train configs/tiny.yaml --out "$work/tiny" --quiet >/dev/null 2>&1

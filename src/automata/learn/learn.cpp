@@ -1,6 +1,7 @@
 #include "automata/learn/learn.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "automata/learn/budget.h"
 #include "automata/learn/tree.h"
@@ -26,8 +27,15 @@ uint64_t number_of(uint64_t sample, int64_t length, int64_t i) {
   return sample << 40 | uint64_t(length) << 8 | uint64_t(i);
 }
 
-// A hypothesis may have so many states more than the best one before it is given up.
-int64_t patience(int64_t states) { return 2 * states + 30; }
+// Two automata part within as many letters as they have states together. A word that is much
+// longer than the best hypothesis has states may show that states are missing, or that the oracle
+// follows no automaton for so long. If states from such words make the answers to others worse so
+// many times in a row, they are given up; and so is what has too many more states than the best.
+bool is_long(const Word& word, int64_t states) { return int64_t(word.size()) > 2 * states + 20; }
+constexpr int64_t kWorseInARow = 8;
+int64_t patience(int64_t states) { return 2 * states + 60; }
+// Right answers that one more state has to bring: about the bits that say where its letters lead.
+constexpr int64_t kWorthAState = 16;
 
 class Learning {
  public:
@@ -40,8 +48,10 @@ class Learning {
       oracle_.allow(kLearning);
       tree_.close();
       read_short_words();
-      for (const int64_t n : growing_lengths(o_.longest)) sample(n, kToLearn, 0, known_);
-      compared_ = known_.size();
+      for (const int64_t n : growing_lengths(o_.longest)) {
+        sample(n, kToLearn, 0, known_);
+        sample(n, kToLearn, 1, compared_);
+      }
       out.ended = refine_until_agreed(out);
     } catch (const Spent& spent) {
       out.ended = spent.what == Spent::kWords ? Ended::kWords : Ended::kSeconds;
@@ -49,7 +59,7 @@ class Learning {
     }
     // What is being judged agreed with all that was known.
     const bool judged = out.ended == Ended::kAgreed || judging_;
-    out.machine = minimal(judged ? tree_.hypothesis() : best_);
+    out.machine = minimal(judged ? tree_.hypothesis() : chosen_);
     if (!judged) judge_in_what_is_left(out);
     out.difference = shortest_difference(out.machine);
     out.asked = oracle_.asked(), out.seconds = oracle_.elapsed();
@@ -58,21 +68,25 @@ class Learning {
 
  private:
   Ended refine_until_agreed(Learnt& out) {
+    int64_t worse = 0;
+    bool by_long_word = false;
     for (;;) {
       oracle_.allow(kLearning);
       tree_.close();
-      consider();
+      worse = !consider() && by_long_word ? worse + 1 : 0;
       if (tree_.full()) return Ended::kStates;
-      if (tree_.states() > patience(best_.automaton.states)) return Ended::kNoBetter;
+      if (worse >= kWorseInARow) return Ended::kNoBetter;
+      if (tree_.states() > patience(best_states_)) return Ended::kNoBetter;
       const auto h = tree_.hypothesis();
       auto parts = shortest_difference(h);
       // Long words are looked into last: a model that is an automaton for a while errs there.
-      if (!parts || int64_t(parts->word.size()) > h.automaton.states + kMostBetween) {
+      if (!parts || is_long(parts->word, best_states_)) {
         read_words_through(h);
         parts = shortest_difference(h);
       }
       if (!parts && judge(h, out)) return Ended::kAgreed;
       if (!parts) parts = shortest_difference(h);
+      by_long_word = is_long(parts->word, best_states_);
       if (!tree_.refine(parts->word)) return Ended::kNoBetter;
     }
   }
@@ -114,7 +128,9 @@ class Learning {
   // behind it (W-method); some of these words where there are too many.
   void read_words_through(const Moore& h) {
     const auto& a = h.automaton;
-    const auto& suffixes = tree_.suffixes();
+    // Long suffixes come from long words, and would be most of the work.
+    auto suffixes = tree_.suffixes();
+    std::erase_if(suffixes, [&](const Word& w) { return is_long(w, best_states_); });
     Random random(o_.seed, kThroughStream, uint64_t(a.states));
     std::vector<Question> questions;
     std::vector<int64_t> from;
@@ -161,18 +177,23 @@ class Learning {
                     {found->answers.begin(), found->answers.begin() + to}};
   }
 
-  // Keeps the hypothesis if more of the answers to the words drawn first are right.
-  void consider() {
+  // Keeps the hypothesis if more answers are right on words that nothing was learnt from. False
+  // when fewer are.
+  bool consider() {
     const auto h = tree_.hypothesis();
     int64_t right = 0;
-    for (size_t i = 0; i < compared_; ++i) {
+    for (const auto& [word, answers] : compared_) {
       int64_t s = h.automaton.start;
-      for (size_t t = 0; t < known_[i].word.size(); ++t) {
-        s = h.automaton.step(s, known_[i].word[t]);
-        right += known_[i].answers[t] == h.answer[at(s)];
+      for (size_t t = 0; t < word.size(); ++t) {
+        s = h.automaton.step(s, word[t]);
+        right += answers[t] == h.answer[at(s)];
       }
     }
-    if (right > best_right_) best_ = h, best_right_ = right;
+    const bool worse = right < best_right_;
+    if (right > best_right_) best_right_ = right, best_states_ = h.automaton.states;
+    if (const int64_t worth = right - kWorthAState * h.automaton.states; worth > worth_)
+      chosen_ = h, worth_ = worth;
+    return !worse;
   }
 
   // Fresh words of every length, up to the first length with a difference.
@@ -216,11 +237,11 @@ class Learning {
   const Draw& draw_;
   const LearnOptions& o_;
   DiscriminationTree tree_;
-  std::vector<Answered> known_;
-  size_t compared_ = 0;  // of these, the first so many are what hypotheses are compared on
-  Moore best_;
-  int64_t best_right_ = -1;
-  uint64_t judgements_ = 0;
+  std::vector<Answered> known_, compared_;  // what is learnt from, what hypotheses are compared on
+  int64_t best_right_ = -1, best_states_ = 0;
+  Moore chosen_;
+  int64_t worth_ = std::numeric_limits<int64_t>::min();
+  uint64_t judgements_ = 1;  // samples drawn so far, but for the first
   bool judging_ = false;
 };
 
