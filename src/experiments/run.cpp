@@ -24,7 +24,7 @@ YAML::Node resolve(const RunConfig& config) {
   auto node = save(config);
   node["task"] = tasks::find(config.task).resolve(config.task);
   node["model"]["mixer"] = mixers::resolve(config.model.mixer);
-  if (config.model.hybrid.every > 0)
+  if (config.model.hybrid.any())
     node["model"]["hybrid"]["mixer"] = mixers::resolve(config.model.hybrid.mixer);
   return node;
 }

@@ -20,6 +20,8 @@ class Trunk : public torch::nn::Module {
     auto layers = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
     for (int64_t i = 0; i < c.layers; ++i)
       layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c, i)));
+    if (c.input_norm) input_norm_ = make_norm(c);
+    if (input_norm_) register_module("input_norm", input_norm_);
     if (c.final_norm) norm_ = make_norm(c);
     if (norm_) register_module("norm", norm_);
   }
@@ -28,9 +30,11 @@ class Trunk : public torch::nn::Module {
     Stream x{{embeddings_->weight, tokens}, {}};
     // Few tokens of many: looking them up first is less work than transforming the table.
     if (embeddings_->weight.size(0) >= tokens.numel()) x = {{x.x.rows(), {}}, {}};
+    if (input_norm_) x.x.x = input_norm_->forward(x.x.x);
+    const auto first_values = std::make_shared<Tensor>();
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const bool last = i + 1 == blocks_.size();
-      x = blocks_[i]->forward(x, state[i], layer_context(context, i, last));
+      x = blocks_[i]->forward(x, state[i], layer_context(context, i, last, first_values));
     }
     // What the head reads, before its norm.
     if (context.observe) context.observe("stream", x.sum());
@@ -42,10 +46,12 @@ class Trunk : public torch::nn::Module {
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
  private:
-  static Context layer_context(const Context& context, size_t layer, bool last) {
+  static Context layer_context(const Context& context, size_t layer, bool last,
+                               const std::shared_ptr<Tensor>& first_values) {
     Context out{.cu_seqlens = context.cu_seqlens,
                 .read_at = last ? context.read_at : Tensor(),
-                .accuracy = context.accuracy};
+                .accuracy = context.accuracy,
+                .first_values = first_values};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
         context.observe(cat("layers.", layer, ".", name), value);
@@ -55,7 +61,7 @@ class Trunk : public torch::nn::Module {
 
   std::shared_ptr<mixers::Linear> embeddings_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<mixers::Norm> norm_;  // null: none
+  std::shared_ptr<mixers::Norm> input_norm_, norm_;  // null: none
 };
 
 namespace {
@@ -79,12 +85,15 @@ void ModelConfig::check(const Section& at) const {
   at.require(block == "residual" || mlp.name == "none", "block",
              "plain leaves no place for an mlp");
   mixers::resolve(mixer);
-  if (hybrid.every > 0) mixers::resolve(hybrid.mixer);
+  for (const int64_t i : hybrid.layers)
+    at.child("hybrid").require(i < layers, "layers", "must be below the number of blocks ", layers,
+                               ", got ", i);
+  if (hybrid.any()) mixers::resolve(hybrid.mixer);
   if (hybrid.mlp.node().size() > 0) load<MlpConfig>(hybrid.mlp);
 }
 
 MlpConfig ModelConfig::mlp_of(int64_t i) const {
-  return other(i) && hybrid.mlp.node().size() > 0 ? load<MlpConfig>(hybrid.mlp) : mlp;
+  return hybrid.has(i) && hybrid.mlp.node().size() > 0 ? load<MlpConfig>(hybrid.mlp) : mlp;
 }
 
 struct Model::Impl {
@@ -139,13 +148,18 @@ void Model::initialise(uint64_t seed) {
     if (name.find(".attn.") != std::string::npos) continue;
     if (name.ends_with("norm.weight")) {
       w.fill_(config_.norm == "layer" ? 0 : 1);  // where the gain is 1 + weight
+    } else if (name.ends_with("norm.bias")) {
+      w.fill_(0);
+    } else if (name.ends_with("mlp.x_k")) {  // as RWKV-7 begins
+      w.copy_(1 - torch::arange(w.size(0), w.options()) / double(w.size(0)));
     } else if (c.scheme == "mamba") {
       const double bound = 1 / std::sqrt(double(w.size(1)));
       if (name == "model.embeddings.weight")
         mixers::fill_normal(w, seed, name, 1);
       else
         mixers::fill_uniform(w, seed, name, -bound, bound);
-    } else if (!name.ends_with("down_proj.weight") || c.scheme == "fla") {
+    } else if (!(name.ends_with("down_proj.weight") || name.ends_with("mlp.value.weight")) ||
+               c.scheme == "fla") {
       mixers::fill_normal(w, seed, name, std);
     } else if (xlstm) {
       mixers::fill_normal(w, seed, name, 2 / double(config_.layers) / std::sqrt(width));
@@ -178,7 +192,8 @@ Tensor Model::forward(const Tensor& tokens, State& state, const Context& context
 int64_t Model::state_size(int64_t tokens) const {
   int64_t size = 0;
   for (const auto& block : impl_->trunk->blocks())
-    size += block->mixer().state_size() * (block->mixer().state_grows() ? tokens : 1);
+    size += block->mixer().state_size() * (block->mixer().state_grows() ? tokens : 1) +
+            block->mlp_state_size();
   return size;
 }
 
