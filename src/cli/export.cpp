@@ -60,8 +60,7 @@ Action export_model(CLI::App& app) {
       "Writes config.json and model.safetensors as flash-linear-attention and transformers read\n"
       "them, and the tokenizer's files where the run has them. A model that came with `lrnn\n"
       "import` goes out as it came in. Models that fla does not have are refused with the setting\n"
-      "it lacks. Of those it has, DeltaNet, Gated DeltaNet and Gated DeltaProduct are exported so\n"
-      "far.\n\n"
+      "it lacks.\n\n"
       "Example:\n  lrnn export runs/x -o exported");
   return [a] { return export_run(*a); };
 }

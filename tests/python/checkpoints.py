@@ -140,6 +140,33 @@ def check_ids():
     assert "20 is not an id below 20" in command("import", folder, "--check", work / "ids.json", code=2)
 
 
+OURS = {  # their class: our model
+    "DeltaNet": "{mixer: {name: delta_net, heads: 2, key_dim: 8, range: [-1, 1]}}",
+    "GatedDeltaNet": "{mixer: {name: delta_product, heads: 2, key_dim: 8, value_heads: 4, forget_gate: true}}",
+    "GatedDeltaProduct": "{mixer: {name: delta_product, heads: 2, key_dim: 8, householders: 2, output_gate: true}, tied: true}",
+    "GLA": "{mixer: {name: gla, heads: 2}, hybrid: {every: 2, mixer: {name: attention, heads: 2}}}",
+    "DeltaNet-hybrid": "{mixer: {name: attention, heads: 2}, hybrid: {layers: [0], mixer: {name: delta_net, heads: 2, key_dim: 4}}}",
+    "Llama": "{mixer: {name: attention, heads: 2, kv_heads: 1, head_dim: 6, rotary_base: 77}}",
+    "Mamba": "{mixer: {name: mamba, range: [0, 1]}, mlp: {name: none}}",
+    "MambaHF": "{mixer: {name: mamba, range: [0, 1], dt_rank: 3}, mlp: {name: none}, tied: true, norm_eps: 1e-5}",
+    "RWKV7": "{mixer: {name: rwkv7, heads: 2, head_dim: 8, value_rank: 3}, norm: affine, norm_eps: 1e-5, mlp: {name: channel_mix}, "
+             "input_norm: true}",
+}
+
+
+def check_ours():
+    """What we trained they load, every tensor of it, and it says what our program says."""
+    task = "{name: tokens, vocabulary: 20, train: {length: 8}, eval: {length: 8, samples: 2}}"
+    for name, model in OURS.items():
+        ours, theirs = work / f"ours-{name}", work / f"theirs-{name}"
+        model = model[:-1] + ", width: 16, layers: 2, init: {std: 0.3}}"
+        lrnn.train(f"task: {task}\nmodel: {model}\ntrain: {{steps: 2, batch: 2}}", out=ours, progress=False)
+        command("export", ours, "-o", theirs)
+        got = plain_fla.logits(plain_fla.opened(name, theirs), IDS)
+        same_logits(got, lrnn.load(ours)(IDS)[0].detach(), f"our {name}")
+        same_logits(lrnn.load(theirs)(IDS)[0], got, f"our {name} in again")
+
+
 def check_it_is_a_run():
     """Eval, spectrum and train --from open it."""
     run_folder = work / "DeltaNet-run"
