@@ -27,6 +27,7 @@ MORE = {  # where a page says more
     "compile": [("naming an automaton", "automata.md"), ("compiling", "compiling.md")],
     "run": [("what a model answers", "automata.md")],
     "verify": [("certificate and margin", "compiling.md")],
+    "extract": [("from weights to automata", "extract.md"), ("naming an automaton", "automata.md")],
     "explain": [("compiling", "compiling.md")],
     "tokenize": [("text", "text.md")],
     "prepare": [("text", "text.md")],

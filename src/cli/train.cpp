@@ -16,6 +16,18 @@
 namespace lrnn::cli {
 namespace {
 
+// Of a language model the loss, of the others the accuracy.
+std::string score_text(const training::Evaluation& e) {
+  if (e.of_text()) {
+    const auto all = e.all_domains();
+    return fmt::format("loss {:.4f}, perplexity {}, bits per byte {}, accuracy {:.4f}", e.loss,
+                       decimals(all.perplexity(), 2), decimals(all.bits_per_byte(), 4),
+                       e.accuracy());
+  }
+  auto out = fmt::format("accuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
+  return e.tokens.count ? out + fmt::format(", per token {:.4f}", e.tokens.accuracy()) : out;
+}
+
 void report(const TrainArguments& a, const std::string& out, const training::TrainConfig& t,
             const experiments::TrainResult& result) {
   if (a.json) {
@@ -30,8 +42,7 @@ void report(const TrainArguments& a, const std::string& out, const training::Tra
     return;
   }
   const auto& e = result.evaluation;
-  std::cout << fmt::format("accuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
-  if (e.tokens.count) std::cout << fmt::format(", per token {:.4f}", e.tokens.accuracy());
+  std::cout << score_text(e);
   std::cout << fmt::format(" on {} sequences after {} steps in {}\n", thousands(e.sequences.count),
                            thousands(result.step), duration(result.seconds));
   if (result.step < t.steps)
@@ -40,8 +51,8 @@ void report(const TrainArguments& a, const std::string& out, const training::Tra
   if (result.skipped) std::cout << fmt::format("{} batches were skipped\n", result.skipped);
   std::cout << "run: " << out << "\n";
   if (!a.quiet)
-    std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "    lrnn curves "
-              << out << "\n";
+    std::cout << "next: lrnn " << (e.of_text() ? "generate " : "eval ") << out << "    lrnn "
+              << (e.of_text() ? "eval " : "spectrum ") << out << "    lrnn curves " << out << "\n";
 }
 
 // What a second look at a run that is over should say.
@@ -50,7 +61,10 @@ void say_how_to_extend(const std::string& out, const training::TrainConfig& t, i
                   step < t.steps ? "train.stop_at=0" : fmt::format("train.steps={}", 2 * t.steps)));
 }
 
-int train_one(const TrainArguments& a, const std::string& device) {
+// One process of several speaks, the lead.
+int train_one(TrainArguments a, const std::string& device) {
+  const training::Ranks ranks(a.group, device);
+  a.quiet |= !ranks.lead();
   const auto config = experiments::read_config(a.config, a.overrides);
   require_memory(config, device, a.force);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
@@ -58,7 +72,7 @@ int train_one(const TrainArguments& a, const std::string& device) {
   watch_interrupts();
   if (!a.quiet) say("training in " + out);
   std::vector<std::string> damaged;
-  if (!a.from.empty()) {
+  if (!a.from.empty() && ranks.lead()) {
     const auto from = experiments::start_from(a.from, out, config, a.overwrite);
     warn_of_damage(from);
     damaged = from.damaged;
@@ -71,11 +85,14 @@ int train_one(const TrainArguments& a, const std::string& device) {
        .extend = a.resume && a.extend(),
        .overwrite = a.overwrite && a.from.empty(),
        .tensorboard = a.tensorboard,
+       .ranks = ranks,
+       .verify = a.verify,
        .progress = [&](const experiments::Progress& p) { bar.show(p), tell({.progress = p}); },
        .warn = warn,
        .interrupted = interrupted});
   bar.clear();
   result.damaged.insert(result.damaged.begin(), damaged.begin(), damaged.end());
+  if (!ranks.lead()) return result.interrupted ? kInterrupted : kDone;
   if (result.interrupted) {
     if (a.json) report(a, out, config.train, result);
     say(fmt::format(
@@ -112,9 +129,15 @@ Action train(CLI::App& app) {
       ->needs(seeds);
   app.add_flag("--tensorboard", a->tensorboard,
                "also write files for TensorBoard into RUN/tensorboard");
+  app.add_flag("--verify", a->verify,
+               "of texts: check the sums of all data, as at their first use on a machine");
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--force", a->force, "begin although the memory will hardly do");
   app.add_flag("--json", a->json, "the result as one JSON object");
+  app.add_option("--group", a->group,
+                 "the process group this process is one of; `torchrun -m lrnn train` gives it")
+      ->type_name("NAME")
+      ->excludes(seeds);
   add_progress(app)->excludes(seeds);
   const auto keys = add_keys(app);
   const auto device = add_device(app);
@@ -123,6 +146,7 @@ Action train(CLI::App& app) {
       "  lrnn train configs/chomsky/parity_delta_net_2.yaml train.steps=100 seed=7 --out runs/x\n"
       "  lrnn train runs/x --resume train.steps=200\n"
       "  lrnn train --from runs/s5-compiled train.steps=100 --out runs/s5-tuned\n"
+      "  torchrun --nproc-per-node 2 -m lrnn train configs/tiny.yaml --out runs/y\n"
       "Ctrl-C saves and stops; --resume goes on, to the same bits as an undisturbed run.");
   return [a, device, keys] {
     if (*keys) return show_keys({a->config, a->overrides, a->json});

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,11 +52,13 @@ struct RunState {
   // The best evaluation so far; -1: none yet.
   double best_accuracy = -1;
   int64_t best_step = -1;
+  std::optional<double> best_loss = {};  // of texts, where it decides what is best
 
   bool operator==(const RunState&) const = default;
 };
 
 std::string print(const RunState& state);
 RunState read_state(const std::string& file);
+RunState parse_state(const std::string& text, const std::string& where);  // `where`: for errors
 
 }  // namespace lrnn::experiments

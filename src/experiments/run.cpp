@@ -106,8 +106,9 @@ std::string shown(const std::string& text) {
 // A model knows tokens by their numbers: another task must have as many, and the same letters.
 void check_tokens(const std::string& from, const tasks::Task& own, const tasks::Task& task) {
   const char* hint = "name a task with the same letters in the same order, and as many answers";
-  const auto letters = letters_of(own), others = letters_of(task);
-  if (own.followed() && task.followed() && letters != others)
+  const bool both = own.followed() && task.followed();
+  const auto letters = both ? letters_of(own) : "", others = both ? letters_of(task) : "";
+  if (letters != others)
     throw Error(
         cat(from, " reads ", shown(letters), ", and the task's letters are ", shown(others)), hint);
   if (own.vocabulary() != task.vocabulary())

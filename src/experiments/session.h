@@ -19,17 +19,23 @@ class Session {
   TrainResult run();
 
  private:
+  void settle_machine();
   std::string restore();  // the line of metrics.jsonl if the run ends elsewhere from here on
+  void share_start();
+  bool agreed(bool best);
   void open_logs(const std::string& change);
   void note(const nlohmann::ordered_json& line);
   void train_one();
   void log(const training::Update& last);
   void measure();
   bool evaluate();  // whether it is the best so far
+  nlohmann::ordered_json evaluation_line() const;
+  bool is_best();
   void save();
   void report(bool now);
   void warn(const std::string& sentence) const;
   double seconds() const;
+  bool lead() const { return options_.ranks.lead(); }
   bool read_result(TrainResult& out) const;
   TrainResult finish(bool interrupted);
   bool finished() const { return config_.train.ended(state_.step, state_.best_accuracy); }
@@ -39,22 +45,24 @@ class Session {
   std::shared_ptr<void> stream_;  // of a run on a GPU
   tasks::TaskPtr task_;
   model::ModelPtr model_;
-  Folder folder_;  // after task and model: what cannot be built leaves no folder behind
+  // After task and model: what cannot be built leaves no folder behind. Of the lead alone.
+  std::unique_ptr<Folder> folder_;
   std::unique_ptr<training::Threads> threads_;
   std::unique_ptr<training::Trainer> trainer_;
   std::unique_ptr<training::Evaluator> evaluator_;
-  std::unique_ptr<AppendFile> metrics_, timing_;
+  std::unique_ptr<AppendFile> metrics_, timing_;  // of the lead alone
   std::unique_ptr<EventFile> events_;  // for TensorBoard, if wanted
 
   RunState state_;
-  std::vector<std::string> damaged_;  // checkpoints that were passed over
+  std::map<std::string, torch::Tensor> restored_;  // the optimiser's, until all ranks have it
+  std::vector<std::string> damaged_;               // checkpoints that were passed over
   training::Evaluation evaluation_;
   int64_t began_ = 0, evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
 
   // Since the last report to options_.progress.
   Progress progress_;
   double loss_sum_ = 0;
-  int64_t updates_ = 0, right_ = 0, targets_ = 0;
+  int64_t updates_ = 0, right_ = 0, targets_ = 0, tokens_ = 0;
   std::chrono::steady_clock::time_point begin_, reported_;
   double seconds_before_ = 0;
 };

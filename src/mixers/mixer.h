@@ -96,6 +96,8 @@ class Mixer : public torch::nn::Module {
   // Told once, before weights are set: which block of the model this is. A mixer that nobody tells
   // is a first one.
   virtual void place(int64_t /*block*/) {}
+  // Whether it reads what the first block left for it (Context::first_values).
+  virtual bool reads_first_values() const { return false; }
   // Names of own parameters that weight decay leaves alone.
   virtual std::vector<std::string> undecayed() const { return {}; }
   // Floats per sequence; per token of it where the state grows: its tensors then have the tokens in

@@ -96,6 +96,8 @@ class Rwkv7 final : public Mixer {
         "v_lora", std::make_shared<Lora>(width_, c_.value_rank, c_.heads * c_.head_dim, true));
   }
 
+  bool reads_first_values() const override { return v_lora_ != nullptr; }
+
   Tensor mix(const Rows& rows, State& state, const Context& context) override {
     if (state.empty()) state.resize(2);
     lrnn::check(state.size() == 2, "rwkv7: the state has ", state.size(), " tensors, not 2");
