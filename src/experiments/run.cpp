@@ -62,6 +62,7 @@ Run open(const std::string& folder) {
   Run run;
   const auto from = find_checkpoint(folder, run.damaged);
   run.folder = folder;
+  run.origin = origin_of(folder);
   run.config = read_config(from + "/config.yaml", {});
   run.task = tasks::make(run.config.task);
   run.model = model::Model::blank(run.config.model, run.task->vocabulary());

@@ -69,6 +69,12 @@ def check_in_and_out():
         same_logits(lrnn.load(folder)(IDS)[0], want, f"{name} as it is")
         command("export", imported, "-o", exported)
         same_tensors(tensors(exported), tensors(folder), name)
+        if name == "GLA-conv":  # a checkpoint of the run, and the folder itself
+            for source in (imported / "checkpoints/step-00000000", folder):
+                command("export", source, "-o", work / "same")
+                same_tensors(tensors(work / "same"), tensors(folder), source)
+                assert (work / "same/tokenizer.json").exists()
+                shutil.rmtree(work / "same")
         before, after = (json.loads((at / "config.json").read_text()) for at in (folder, exported))
         for key in ("model_type", "architectures", "hidden_size", "tie_word_embeddings", "dtype", "bos_token_id"):
             assert before.get(key) == after.get(key), (name, key, after.get(key))
@@ -165,6 +171,27 @@ def check_ours():
         got = plain_fla.logits(plain_fla.opened(name, theirs), IDS)
         same_logits(got, lrnn.load(ours)(IDS)[0].detach(), f"our {name}")
         same_logits(lrnn.load(theirs)(IDS)[0], got, f"our {name} in again")
+
+
+def check_generate():
+    """Greedy continuation of an imported model, by the tokenizer that came with it."""
+    folder, _ = saved("DeltaNet-negative-gate")
+    letters = {chr(97 + i): i for i in range(20)}
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE(vocab=letters, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    imported = work / "generating"
+    command("import", folder, "-o", imported)
+    words = ("--prompt", "cab", "--temperature", 0, "--tokens", 5, "--json")
+    said = json.loads(command("generate", imported, *words))
+    assert said["prompt"] == [1, 2, 0, 1], said  # behind bos_token_id
+    ids = lrnn.load(imported).generate(torch.tensor([said["prompt"]]), 5)[0, 4:].tolist()
+    cut = next((i for i, token in enumerate(ids) if token in (1, 2)), 5)  # where it would begin or end a document
+    assert said["sequences"][0]["ids"] == ids[:cut], (said, ids)
+    assert json.loads(command("generate", folder, *words))["sequences"] == said["sequences"]
 
 
 def check_it_is_a_run():
