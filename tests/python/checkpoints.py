@@ -7,9 +7,11 @@ we trained ourselves they load with our logits. Skipped (exit 77) where fla cann
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import tempfile
+import time
 
 from lib.harness import run, skip  # first: it skips where there is no torch
 import torch
@@ -132,6 +134,73 @@ def check_old_layouts():
     config["use_gate"] = config.pop("use_output_gate")
     (folder / "config.json").write_text(json.dumps(config))
     same_logits(lrnn.load(folder)(IDS)[0], want, "the layout of 2025")
+
+
+def check_older_layouts():
+    """The six mixtures of RWKV-7 in one tensor, and the config and embedding of the first Mamba."""
+    folder, want = saved("RWKV7")
+    file = folder / "model.safetensors"
+    old = load_file(file)
+    for layer in range(3):
+        at = f"model.layers.{layer}.attn.x_"
+        old[at + "x"] = torch.cat([old.pop(at + letter).flatten(0, 1) for letter in "rwkvag"])
+    save_file(old, file, {"format": "pt"})
+    same_logits(lrnn.load(folder)(IDS)[0], want, "x_x")
+    folder, want = saved("MambaHF-first")
+    file = folder / "model.safetensors"
+    old = {k.replace("embeddings", "embedding"): v for k, v in load_file(file).items()}
+    old["lm_head.weight"] = old["backbone.embedding.weight"].clone()
+    save_file(old, file, {"format": "pt"})
+    (folder / "config.json").write_text(json.dumps({
+        "d_model": 32, "n_layer": 2, "vocab_size": 19, "ssm_cfg": {}, "rms_norm": True, "residual_in_fp32": True,
+        "fused_add_norm": True, "pad_vocab_size_multiple": 4, "tie_embeddings": True}))
+    same_logits(lrnn.load(folder)(IDS)[0], want, "the first Mamba")
+    command("import", folder, "-o", work / "first")
+    command("export", work / "first", "-o", work / "first-out")
+    same_logits(plain_fla.logits(plain_fla.opened("MambaHF-first", work / "first-out"), IDS), want, "the first Mamba out again")
+
+
+def check_hostile_folders():
+    """Refused with a sentence and exit code 2, in little time and memory."""
+    def spoil(name, change):
+        folder = work / f"hostile-{name}"
+        shutil.copytree(saved("DeltaNet")[0], folder)
+        change(folder)
+        begin = time.time()
+        said = command("import", folder, "-o", work / f"hostile-{name}-run", code=2)
+        assert said.startswith("lrnn: ") and time.time() - begin < 60, said
+        assert not (work / f"hostile-{name}-run").exists(), name
+        return said
+
+    def header(folder, size, length):
+        with open(folder / "model.safetensors", "wb") as file:
+            file.write(size.to_bytes(8, "little"))
+            file.truncate(length)
+
+    def index(folder, name):
+        (folder / "model.safetensors").rename(folder / "a.safetensors")
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"model.norm.weight": name}}))
+
+    def config(folder, **changes):
+        file = folder / "config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+    def pickle(folder):
+        (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+    assert "but only" in spoil("long", lambda f: header(f, 2**63, 100))
+    assert "no model needs more" in spoil("sparse", lambda f: header(f, 2**34, 2**34 + 8))
+    for i, name in enumerate(("../a.safetensors", "/tmp/a.safetensors", "..")):
+        assert "is not the name of" in spoil(f"index{i}", lambda f: index(f, name))
+    assert "is not there" in spoil("missing", lambda f: index(f, "b.safetensors"))
+    assert "weights_only=True" in spoil("pickle", pickle)
+    assert "num_heads must be" in spoil("type", lambda f: config(f, num_heads="two"))
+    assert "num_hidden_layers must be" in spoil("layers", lambda f: config(f, num_hidden_layers=10**9))
+    assert "more" in spoil("many", lambda f: config(f, num_hidden_layers=5000))
+    assert "do not fit" in spoil("wide", lambda f: config(f, hidden_size=9_000_000, num_heads=1))
+    assert "cannot be read" in spoil("json", lambda f: (f / "config.json").write_text("[" * 10**6))
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert most < 2 * 2**20, f"{most} kB"
 
 
 def check_ids():

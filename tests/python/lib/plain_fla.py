@@ -152,6 +152,7 @@ MODELS = {
     "Mamba-tied": ("Mamba", dict(tie_word_embeddings=True, dt_rank=3)),
     "MambaHF": ("MambaHF", dict(state_size=4, time_step_rank=5)),
     "MambaHF-untied": ("MambaHF", dict(tie_word_embeddings=False, residual_in_fp32=False)),
+    "MambaHF-first": ("MambaHF", {}),
     "RWKV7": ("RWKV7", dict(head_dim=16, num_hidden_layers=3)),
     "RWKV7-tied": ("RWKV7", dict(head_dim=8, norm_first=False, tie_word_embeddings=True, fuse_norm=False, v_low_rank_dim=5)),
     "DeltaNet-hybrid": ("DeltaNet", dict(num_heads=2, attn={"layers": [1], "num_heads": 4, "num_kv_heads": 2})),
