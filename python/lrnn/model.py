@@ -118,7 +118,8 @@ class Model(torch.nn.Module):
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """The model in a run folder (of `lrnn train` or `lrnn compile`) or in a checkpoint of one.
+    """The model in a run folder (of `lrnn train`, `compile` or `import`), in a checkpoint of one, or in a folder
+    of flash-linear-attention or transformers (config.json and safetensors), which is read as `lrnn import` does.
 
     >>> import torch, lrnn
     >>> model = lrnn.load(lrnn.compile(example="parity")["run"])

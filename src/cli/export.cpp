@@ -19,15 +19,16 @@ struct ExportArguments {
 
 int export_run(const ExportArguments& a) {
   const auto run = open_run(a.run);
-  const auto origin = experiments::origin_of(a.run);
-  const auto* known = origin ? &*origin : nullptr;
+  const auto* known = run.origin ? &*run.origin : nullptr;
   // Asked first: a model that fla cannot say must not leave a folder behind.
   const auto config = model::export_config(run.config.model, run.task->vocabulary(), known);
   std::error_code failed;
   std::filesystem::create_directories(a.out, failed);
   check(!failed, "cannot make the folder ", a.out, ": ", failed.message());
   model::export_model(a.out, *run.model, known, a.dtype);
-  const auto copied = experiments::copy_companions(a.run + "/tokenizer", a.out);
+  const auto around = experiments::run_around(run.folder);
+  const auto copied = experiments::copy_companions(
+      model::is_published(around) ? around : around + "/tokenizer", a.out);
   const auto type = config.at("model_type").get<std::string>();
   if (a.json) {
     print_json({{"run", a.run},
@@ -60,8 +61,7 @@ Action export_model(CLI::App& app) {
       "Writes config.json and model.safetensors as flash-linear-attention and transformers read\n"
       "them, and the tokenizer's files where the run has them. A model that came with `lrnn\n"
       "import` goes out as it came in. Models that fla does not have are refused with the setting\n"
-      "it lacks. Of those it has, DeltaNet, Gated DeltaNet and Gated DeltaProduct are exported so\n"
-      "far.\n\n"
+      "it lacks.\n\n"
       "Example:\n  lrnn export runs/x -o exported");
   return [a] { return export_run(*a); };
 }

@@ -62,7 +62,11 @@ int generate_text(const GenerateArguments& a, bool prompt_given, const std::stri
 
   const std::string given = prompt_of(a, prompt_given);
   text::Ids ids;
-  if (texts.bos) ids.push_back(*texts.bos);
+  if (texts.bos) {
+    check(*texts.bos < run.model->vocabulary(), "a document begins with the token ", *texts.bos,
+          ", and the model has ", run.model->vocabulary());
+    ids.push_back(*texts.bos);
+  }
   tokenizer->encoder()->encode(given, ids);
   if (ids.empty())
     throw Error("there is nothing to continue: the model's documents have no first token",

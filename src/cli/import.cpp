@@ -122,7 +122,9 @@ Action import_model(CLI::App& app) {
       "Reads a model of flash-linear-attention or transformers and writes it as a run at step 0:\n"
       "eval, generate, spectrum, export and `train --from` open it like any other. Its task is\n"
       "`tokens`, which has no data; its tokenizer's files are kept in DIR/tokenizer.\n"
-      "Types: delta_net, gated_deltanet, gated_deltaproduct.\n\n"
+      "Types: delta_net, gated_deltanet, gated_deltaproduct, gla, rwkv7, mamba, transformer of "
+      "fla,\n"
+      "llama, and hybrids with attention.\n\n"
       "Example:\n  lrnn import delta_net-1.3B-100B -o runs/delta_net\n"
       "  lrnn import delta_net-1.3B-100B --check ids.json");
   return [a] { return import_folder(*a); };

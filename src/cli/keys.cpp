@@ -44,7 +44,7 @@ std::vector<Key> keys_of(const experiments::RunConfig& config) {
       add(named("task.", lrnn::tasks::find(config.task), "`lrnn tasks`"));
     else if (key.name == "model.mixer")
       add(named("model.mixer.", lrnn::mixers::find(config.model.mixer), "`lrnn mixers`"));
-    else if (key.name == "model.hybrid.mixer" && config.model.hybrid.every > 0)
+    else if (key.name == "model.hybrid.mixer" && config.model.hybrid.any())
       add(named("model.hybrid.mixer.", lrnn::mixers::find(config.model.hybrid.mixer),
                 "`lrnn mixers`"));
     else

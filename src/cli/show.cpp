@@ -70,7 +70,7 @@ int show_config(const ShowArguments& a) {
     return kDone;
   }
   std::cout << YAML::Dump(resolved) << "\n\n" << table.text() << "\n";
-  if (config.model.hybrid.every > 0)
+  if (config.model.hybrid.any())
     std::cout << fmt::format("mixers of the blocks: {}\n",
                              fmt::join(block_mixers(config.model), ", "));
   const int64_t per_token = model->state_size(1) - model->state_size();

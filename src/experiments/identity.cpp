@@ -46,7 +46,7 @@ Identity of_mixer(const YAML::Node& settings) {
 Identity identity(const model::ModelConfig& config) {
   const YAML::Node settings = mixers::resolve(config.mixer);
   Identity out = of_mixer(settings);
-  if (config.hybrid.every > 0) {
+  if (config.hybrid.any()) {
     const std::string other = config.hybrid.mixer.text("name");
     out.key += " + " + other;
     // Attention in some blocks makes no Transformer of it.

@@ -27,6 +27,7 @@ Run run_of(const std::string& folder, const model::Imported& imported) {
   run.config.task = Section::from_text(
       cat("{name: tokens, vocabulary: ", imported.model->vocabulary(), "}"), "task");
   run.task = tasks::make(run.config.task);
+  run.origin = imported.origin;
   return run;
 }
 
@@ -45,8 +46,13 @@ void write_imported(const std::string& folder, const std::string& from,
   copy_companions(from, folder + "/tokenizer");
 }
 
+std::string run_around(const std::string& folder) {
+  if (!fs::exists(folder + "/manifest.json")) return folder;
+  return fs::weakly_canonical(folder).parent_path().parent_path().string();
+}
+
 std::optional<model::Origin> origin_of(const std::string& folder) {
-  const std::string file = imported_file(folder);
+  const std::string file = imported_file(run_around(folder));
   if (!fs::exists(file)) return {};
   try {
     const auto about = Json::parse(read_file(file));

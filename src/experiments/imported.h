@@ -16,7 +16,10 @@ Run run_of(const std::string& folder, const model::Imported& imported);
 void write_imported(const std::string& folder, const std::string& from,
                     const model::Imported& imported);
 
-// What imported.json says; nothing where the run was not imported.
+// The run that a checkpoint RUN/checkpoints/step-… is of; any other folder as it is.
+std::string run_around(const std::string& folder);
+
+// What imported.json says of a run or of its checkpoint; nothing where it was not imported.
 std::optional<model::Origin> origin_of(const std::string& folder);
 
 // Copies the files of a model that are neither config nor weights, those that are there. Returns

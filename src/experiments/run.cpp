@@ -24,7 +24,7 @@ YAML::Node resolve(const RunConfig& config) {
   auto node = save(config);
   node["task"] = tasks::find(config.task).resolve(config.task);
   node["model"]["mixer"] = mixers::resolve(config.model.mixer);
-  if (config.model.hybrid.every > 0)
+  if (config.model.hybrid.any())
     node["model"]["hybrid"]["mixer"] = mixers::resolve(config.model.hybrid.mixer);
   return node;
 }
@@ -62,6 +62,7 @@ Run open(const std::string& folder) {
   Run run;
   const auto from = find_checkpoint(folder, run.damaged);
   run.folder = folder;
+  run.origin = origin_of(folder);
   run.config = read_config(from + "/config.yaml", {});
   run.task = tasks::make(run.config.task);
   run.model = model::Model::blank(run.config.model, run.task->vocabulary());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/import.h"
 #include "model/model.h"
 #include "tasks/task.h"
 #include "training/config.h"
@@ -44,6 +45,7 @@ struct Run {
   int64_t step = 0;
   // Newer checkpoints that were passed over, each as a sentence that names the file.
   std::vector<std::string> damaged;
+  std::optional<model::Origin> origin;  // of a model that came from elsewhere
 };
 Run open(const std::string& folder);
 

@@ -5,30 +5,43 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "experiments/imported.h"
 
 namespace lrnn::experiments {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+std::optional<int32_t> id_in(const nlohmann::ordered_json& object, const char* key) {
+  if (!object.contains(key) || !object[key].is_number_unsigned()) return {};
+  const auto id = object[key].get<uint64_t>();
+  return id <= INT32_MAX ? std::optional<int32_t>(int32_t(id)) : std::nullopt;
+}
+
+}  // namespace
+
 TextRun text_run(const std::string& folder) {
+  if (model::is_published(folder)) {  // its tokenizer lies beside the weights
+    const auto config =
+        nlohmann::ordered_json::parse(read_file(folder + "/config.json"), nullptr, false);
+    return {folder, id_in(config, "bos_token_id"), id_in(config, "eos_token_id")};
+  }
   // A checkpoint lies in RUN/checkpoints.
-  fs::path run = folder;
-  if (!fs::exists(run / "tokenizer") && fs::exists(run / "model.safetensors"))
-    run = fs::weakly_canonical(run).parent_path().parent_path();
+  const fs::path run = run_around(folder);
   TextRun out{.tokenizer = (run / "tokenizer").string(), .bos = {}, .eos = {}};
   if (!fs::is_directory(out.tokenizer))
     throw Error(cat(folder, " is no language model: it has no tokenizer"),
                 "train one with the task text, such as configs/lm/plays.yaml");
+  if (const auto origin = origin_of(run.string()))
+    return {out.tokenizer, id_in(origin->config, "bos_token_id"),
+            id_in(origin->config, "eos_token_id")};
   const auto info = (run / "info.json").string();
   if (!fs::exists(info)) return out;
-  const auto json = nlohmann::json::parse(read_file(info), nullptr, false);
+  const auto json = nlohmann::ordered_json::parse(read_file(info), nullptr, false);
   check(json.is_object(), info, " is damaged");
-  const auto data = json.value("data", nlohmann::json::object());
-  const auto id = [&](const char* key) -> std::optional<int32_t> {
-    if (!data.contains(key) || !data[key].is_number_integer()) return {};
-    return data[key].get<int32_t>();
-  };
-  out.bos = id("bos"), out.eos = id("eos");
+  if (!json.contains("data")) return out;
+  out.bos = id_in(json["data"], "bos"), out.eos = id_in(json["data"], "eos");
   return out;
 }
 

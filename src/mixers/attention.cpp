@@ -13,12 +13,14 @@ namespace lrnn::mixers {
 namespace {
 
 struct AttentionConfig {
-  int64_t heads = 4, head_dim = 0, context = 512;
+  int64_t heads = 4, kv_heads = 0, head_dim = 0, context = 512;
   std::string positions = "rotary";
   double rotary_base = 10000;
 
   template <class Visit> void fields(Visit&& visit) {
     visit("heads", heads, "of attention", at_least(1));
+    visit("kv_heads", kv_heads,
+          "heads of keys and values, each read by as many queries; 0: as heads", at_least(0));
     visit("head_dim", head_dim, "size of a head; 0: the width divided by the heads", at_least(0));
     visit("positions", positions, "how a token knows its place", {"rotary", "learned", "none"});
     visit("rotary_base", rotary_base, "the longest wavelength of rotary positions, over 2 pi",
@@ -28,15 +30,19 @@ struct AttentionConfig {
   }
 };
 
-// The state is one tensor [S,N,2*H*D+1] with a row for each past token: its key, its value and a 1.
-// Rows of zeros stand before those of a sequence that is shorter than others of the batch.
+// The state is one tensor [S,N,2*G*D+1], G the heads of keys and values, with a row for each past
+// token: its key, its value and a 1. Rows of zeros stand before those of a sequence that is shorter
+// than others of the batch.
 class Attention final : public Mixer {
  public:
   Attention(int64_t width, const AttentionConfig& c)
-      : c_(c), H_(c.heads), D_(c.head_dim > 0 ? c.head_dim : width / c.heads) {
+      : c_(c),
+        H_(c.heads),
+        G_(c.kv_heads > 0 ? c.kv_heads : c.heads),
+        D_(c.head_dim > 0 ? c.head_dim : width / c.heads) {
     q_proj_ = register_module("q_proj", std::make_shared<Linear>(width, H_ * D_));
-    k_proj_ = register_module("k_proj", std::make_shared<Linear>(width, H_ * D_));
-    v_proj_ = register_module("v_proj", std::make_shared<Linear>(width, H_ * D_));
+    k_proj_ = register_module("k_proj", std::make_shared<Linear>(width, G_ * D_));
+    v_proj_ = register_module("v_proj", std::make_shared<Linear>(width, G_ * D_));
     o_proj_ = register_module("o_proj", std::make_shared<Linear>(H_ * D_, width));
     if (c.positions == "learned")
       positions_ = register_parameter("positions", torch::empty({c.context, width}));
@@ -63,8 +69,12 @@ class Attention final : public Mixer {
     const Tensor mask = allowed(rows, padded, past, q.size(1));
     Tensor keys = k, values = v;
     if (past > 0) {
-      keys = rows.slice(2, 0, H_ * D_).unflatten(2, {H_, D_});
-      values = rows.slice(2, H_ * D_, 2 * H_ * D_).unflatten(2, {H_, D_});
+      keys = rows.slice(2, 0, G_ * D_).unflatten(2, {G_, D_});
+      values = rows.slice(2, G_ * D_, 2 * G_ * D_).unflatten(2, {G_, D_});
+    }
+    if (G_ != H_) {
+      keys = keys.repeat_interleave(H_ / G_, 2);
+      values = values.repeat_interleave(H_ / G_, 2);
     }
     const auto heads = [](const Tensor& y) { return y.transpose(1, 2); };
     const Tensor o = heads(at::scaled_dot_product_attention(
@@ -86,7 +96,7 @@ class Attention final : public Mixer {
         fill_uniform(w, init.seed, item.key(), -bound, bound);
     }
   }
-  int64_t state_size() const override { return 2 * H_ * D_ + 1; }
+  int64_t state_size() const override { return 2 * G_ * D_ + 1; }
   bool state_grows() const override { return true; }
 
  private:
@@ -94,17 +104,17 @@ class Attention final : public Mixer {
   Tensor places(const Padded& padded, const Tensor& state) const {
     const auto options = q_proj_->weight.options().dtype(torch::kInt64).requires_grad(false);
     const Tensor before = state.defined()
-                              ? state.select(2, 2 * H_ * D_).sum(1, true).to(torch::kInt64)
+                              ? state.select(2, 2 * G_ * D_).sum(1, true).to(torch::kInt64)
                               : torch::zeros({padded.sequences(), 1}, options);
     if (!padded.packed()) return before + torch::arange(padded.length(), options);
     return (before + padded.valid().cumsum(1) - 1).clamp_min(0);
   }
 
-  // W (x + position) [S,T,H,D]
+  // W (x + position) [S,T,H,D], or [S,T,G,D]
   Tensor at(const Rows& x, const Linear& linear, const Tensor& pick, const Tensor& place) const {
     Tensor y = x.through(linear, pick);
     if (positions_.defined()) y = y + ops::take({linear.forward(positions_)}, place)[0];
-    return y.unflatten(-1, {H_, D_});
+    return y.unflatten(-1, {linear.weight.size(0) / D_, D_});
   }
 
   // Pairs (d, d + D/2) turn by the place times their frequency; the last of an odd size does not.
@@ -154,7 +164,7 @@ class Attention final : public Mixer {
   }
 
   AttentionConfig c_;
-  int64_t H_, D_;
+  int64_t H_, G_, D_;
   std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, o_proj_;
   Tensor positions_;
 };
@@ -165,6 +175,8 @@ Entry entry_attention(const char* name, const char* about) {
   const auto build = [](int64_t width, const AttentionConfig& c, const Section& at) {
     at.require(c.head_dim > 0 || width % c.heads == 0, "heads", "must divide the width ", width,
                " where head_dim is not given, got ", c.heads);
+    at.require(c.kv_heads == 0 || c.heads % c.kv_heads == 0, "kv_heads", "must divide the ",
+               c.heads, " heads, got ", c.kv_heads);
     return std::make_shared<Attention>(width, c);
   };
   return entry<AttentionConfig>(name, about, build);

@@ -6,6 +6,7 @@ namespace {
 
 struct DeltaNetConfig : DeltaProductConfig {
   void check(const Section& at) const {
+    DeltaProductConfig::check(at);
     at.require(householders == 1, "householders", "must be 1 for delta_net, got ", householders,
                "; the mixer delta_product takes more");
   }

@@ -17,30 +17,30 @@ namespace {
 class DeltaProduct final : public Mixer, public HasPacks {
  public:
   DeltaProduct(int64_t width, const DeltaProductConfig& c) : c_(c) {
-    const int64_t N = c.householders, H = c.heads, K = c.key_dim, V = c.value();
+    const int64_t N = c.householders, H = c.heads, S = c.states(), K = c.key_dim, V = c.value();
     q_proj_ = add<Linear>("q_proj", width, H * K);
     k_proj_ = add<Linear>("k_proj", width, N * H * K);
-    v_proj_ = add<Linear>("v_proj", width, N * H * V);
-    if (c.beta) b_proj_ = add<Linear>("b_proj", width, N * H);
+    v_proj_ = add<Linear>("v_proj", width, N * S * V);
+    if (c.beta) b_proj_ = add<Linear>("b_proj", width, N * S);
     if (c.forget_gate) {
-      a_proj_ = add<Linear>("a_proj", width, H);
-      A_log_ = register_parameter("A_log", torch::empty(H));
-      dt_bias_ = register_parameter("dt_bias", torch::empty(H));
+      a_proj_ = add<Linear>("a_proj", width, S);
+      A_log_ = register_parameter("A_log", torch::empty(S));
+      dt_bias_ = register_parameter("dt_bias", torch::empty(S));
     }
     if (c.conv > 0) {
       q_conv_ = add<ShortConv>("q_conv1d", H * K, c.conv);
       k_conv_ = add<ShortConv>("k_conv1d", N * H * K, c.conv);
-      v_conv_ = add<ShortConv>("v_conv1d", N * H * V, c.conv);
+      v_conv_ = add<ShortConv>("v_conv1d", N * S * V, c.conv);
     }
-    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, H * V);
+    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, S * V);
     if (c.initial_state)
-      initial_state_ = register_parameter("initial_state", torch::empty({H, K, V}));
+      initial_state_ = register_parameter("initial_state", torch::empty({S, K, V}));
     o_norm_ = add<RmsNorm>("o_norm", V, c.norm_eps);
-    o_proj_ = add<Linear>("o_proj", H * V, width);
+    o_proj_ = add<Linear>("o_proj", S * V, width);
     // In the order in which they stand above. Rows of products should lie on 16 bytes.
     products_ = Pack({q_proj_, k_proj_, v_proj_});
-    if (b_proj_ && N * H % 8 == 0) products_.add(b_proj_);
-    if (b_proj_ && a_proj_ && H % 8 == 0) products_.add(a_proj_);
+    if (b_proj_ && N * S % 8 == 0) products_.add(b_proj_);
+    if (b_proj_ && a_proj_ && S % 8 == 0) products_.add(a_proj_);
     if (c.conv > 0) convs_ = Pack({q_conv_, k_conv_, v_conv_});
   }
 
@@ -74,15 +74,17 @@ class DeltaProduct final : public Mixer, public HasPacks {
                                                 .N = c_.householders,
                                                 .H = c_.heads,
                                                 .K = c_.key_dim,
-                                                .V = c_.value(),
+                                                .V = values_per_head(),
                                                 .qk_activation = c_.qk_activation,
                                                 .v_activation = c_.v_activation,
                                                 .qk_norm = c_.qk_norm,
                                                 .cu_seqlens = context.cu_seqlens});
     if (conv) std::copy(states.begin(), states.end(), state.begin() + 1);
     const double largest = c_.negative() ? 2 : 1;
+    if (c_.states() != c_.heads)
+      v = v.reshape(cat_sizes(v.sizes().slice(0, v.dim() - 2), {c_.states(), c_.value()}));
     Tensor beta = c_.beta ? ops::wide_sigmoid(p.beta, largest)
-                          : torch::full(k.sizes().slice(0, k.dim() - 1), largest,
+                          : torch::full(v.sizes().slice(0, v.dim() - 1), largest,
                                         k.options().requires_grad(false));
     // The logarithm of a gate near 1 needs more digits than bfloat16 has.
     Tensor log_gate;
@@ -90,6 +92,10 @@ class DeltaProduct final : public Mixer, public HasPacks {
       log_gate = -A_log_.exp() * torch::softplus(p.log_gate.to(A_log_.scalar_type()) + dt_bias_);
     Tensor none;  // q at the ends is no table
     if (!conv) look_up({ends ? &none : &q, &p.gate, &k, &v, &beta, &log_gate}, x.token);
+    if (const int64_t shared = c_.states() / c_.heads; shared > 1) {
+      q = q.repeat_interleave(shared, -2);
+      k = k.repeat_interleave(shared, -2);
+    }
     if (context.observe) {
       context.observe("k", k);
       context.observe("v", v);
@@ -125,8 +131,9 @@ class DeltaProduct final : public Mixer, public HasPacks {
   }
   bool reads_products() const override { return true; }
   int64_t state_size() const override {
-    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
-    return H * K * V + c_.conv * H * (K + N * K + N * V);
+    const int64_t N = c_.householders, H = c_.heads, S = c_.states(), K = c_.key_dim,
+                  V = c_.value();
+    return S * K * V + c_.conv * (H * (K + N * K) + S * N * V);
   }
 
  private:
@@ -144,7 +151,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
   // Every product with x, at all positions; q and the gate unless only the ends are wanted. What a
   // convolution reads keeps its channels in one dimension.
   Products project(const Tensor& x, bool ends) const {
-    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim, V = c_.value();
+    const int64_t N = c_.householders, H = c_.heads, K = c_.key_dim;
     Products p;
     std::vector<ops::Weight> weights;
     std::vector<Tensor*> to;
@@ -160,8 +167,8 @@ class DeltaProduct final : public Mixer, public HasPacks {
     };
     const bool conv = c_.conv > 0;
     if (!ends) want(p.q, q_proj_, conv, {H, K}), want(p.gate, g_proj_, true, {});
-    want(p.k, k_proj_, conv, {N, H, K}), want(p.v, v_proj_, conv, {N, H, V});
-    want(p.beta, b_proj_, false, {N, H}), want(p.log_gate, a_proj_, true, {});
+    want(p.k, k_proj_, conv, {N, H, K}), want(p.v, v_proj_, conv, {N, H, values_per_head()});
+    want(p.beta, b_proj_, false, {N, c_.states()}), want(p.log_gate, a_proj_, true, {});
     const auto made =
         ops::linears(x, weights, shapes, ends ? ops::Joint() : products_.joint(weights));
     for (size_t i = 0; i < to.size(); ++i) *to[i] = made.each[i];
@@ -170,12 +177,12 @@ class DeltaProduct final : public Mixer, public HasPacks {
   }
   // The members of the pack apart, but q, k and v, which take the same way.
   void cut(Products& p) const {
-    const int64_t N = c_.householders, H = c_.heads;
-    std::vector<int64_t> sizes = {H * (c_.key_dim * (1 + N) + N * c_.value()), N * H, H};
+    const int64_t N = c_.householders, H = c_.heads, S = c_.states();
+    std::vector<int64_t> sizes = {H * (c_.key_dim * (1 + N) + N * values_per_head()), N * S, S};
     sizes.resize(products_.members().size() - 2);
     const auto parts = ops::split(p.joint, sizes, -1);
     p.qkv = parts[0];
-    if (parts.size() > 1) p.beta = parts[1].unflatten(-1, {N, H});
+    if (parts.size() > 1) p.beta = parts[1].unflatten(-1, {N, S});
     if (parts.size() > 2) p.log_gate = parts[2];
   }
 
@@ -195,6 +202,14 @@ class DeltaProduct final : public Mixer, public HasPacks {
     const auto& cu = context.cu_seqlens;
     const int64_t sequences = cu.defined() ? cu.size(0) - 1 : k.size(0);
     return initial_state_.unsqueeze(0).expand({sequences, -1, -1, -1});
+  }
+
+  // Of all the states that share a head's keys.
+  int64_t values_per_head() const { return c_.states() / c_.heads * c_.value(); }
+  static std::vector<int64_t> cat_sizes(at::IntArrayRef a, at::IntArrayRef b) {
+    auto out = a.vec();
+    out.insert(out.end(), b.begin(), b.end());
+    return out;
   }
 
   // o [..,H,V], gate [..,H*V] or undefined

@@ -5,7 +5,7 @@ namespace lrnn::mixers {
 
 // DeltaNet, Gated DeltaNet, DeltaProduct and Gated DeltaProduct are one layer with switches.
 struct DeltaProductConfig {
-  int64_t heads = 4, key_dim = 32, value_dim = 0, householders = 1;
+  int64_t heads = 4, key_dim = 32, value_dim = 0, value_heads = 0, householders = 1;
   Range range = {-1, 1};
   int64_t conv = 4;
   bool forget_gate = false, output_gate = false;
@@ -19,6 +19,9 @@ struct DeltaProductConfig {
     visit("key_dim", key_dim, "key size per head; rows of a state", at_least(1));
     visit("value_dim", value_dim, "value size per head; columns of a state",
           at_least_or_0(1, "key_dim"));
+    visit("value_heads", value_heads,
+          "states, of which several share the keys and queries of a head; 0: as heads",
+          at_least(0));
     visit("householders", householders, "reflections per token; 1 is DeltaNet", at_least(1));
     visit("range", range, "of the eigenvalues; [-1, 1] can count modulo two",
           {Range{0, 1}, Range{-1, 1}});
@@ -36,6 +39,11 @@ struct DeltaProductConfig {
           {"auto", "fast", "accurate", "exact"});
   }
 
+  void check(const Section& at) const {
+    at.require(value_heads % heads == 0, "value_heads", "must be a multiple of the ", heads,
+               " heads, got ", value_heads);
+  }
+  int64_t states() const { return value_heads == 0 ? heads : value_heads; }
   int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
   bool negative() const { return range.lo < 0; }
   // What the op is asked for, see ops/delta_product.h. Rounding adds up where beta |k|^2 exceeds 1

@@ -12,7 +12,7 @@ namespace {
 
 struct GlaConfig {
   int64_t heads = 4, key_dim = 16, value_dim = 32, conv = 0, gate_rank = 16;
-  double gate_normaliser = 16, norm_eps = 1e-6;
+  double gate_normaliser = 16, clamp = 0, norm_eps = 1e-6;
   Range range = {0, 1};
   bool output_gate = true;
 
@@ -28,6 +28,7 @@ struct GlaConfig {
     visit("gate_rank", gate_rank, "rank of the gate's projection", at_least(1));
     visit("gate_normaliser", gate_normaliser,
           "the gate is a sigmoid to the power of one over this; 1 moves fastest", positive());
+    visit("clamp", clamp, "the least logarithm of a gate, below 0; 0: none", between(-1e9, 0));
     visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
     visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
   }
@@ -122,7 +123,8 @@ class Gla final : public Mixer {
   Tensor log_gate(const Rows& x) const {
     const Tensor y = gk_proj_->forward(x.x);
     const Tensor wide = y.scalar_type() == torch::kBFloat16 ? y.to(torch::kFloat32) : y;
-    const Tensor g = torch::log_sigmoid(wide) / c_.gate_normaliser;
+    Tensor g = torch::log_sigmoid(wide) / c_.gate_normaliser;
+    if (c_.clamp < 0) g = g.clamp_min(c_.clamp);
     const Tensor rows = x.token.defined() ? ops::take({g}, x.token)[0] : g;
     return rows.unflatten(-1, {c_.heads, c_.key_dim});
   }

@@ -50,6 +50,11 @@ Tensor LayerNorm::forward(const Tensor& x) const {
   return torch::layer_norm(x, {x.size(-1)}, (1 + weight).to(x.scalar_type()), {}, eps_);
 }
 
+Tensor AffineNorm::forward(const Tensor& x) const {
+  const auto type = x.scalar_type();
+  return torch::layer_norm(x, {x.size(-1)}, weight.to(type), bias.to(type), eps_);
+}
+
 Tensor HeadNorm::forward(const Tensor& x) const {
   const Tensor y = torch::layer_norm(x, {x.size(-1)}, {}, {}, eps_);
   return y.flatten(-2) * (1 + weight).to(x.scalar_type());

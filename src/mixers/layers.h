@@ -103,6 +103,17 @@ class RmsNorm final : public Norm {
   double initial() const override { return 1; }
 };
 
+// With an offset, as RWKV has it.
+class AffineNorm final : public Norm {
+ public:
+  AffineNorm(int64_t size, double eps) : Norm(size, eps) {
+    bias = register_parameter("bias", torch::empty(size));
+  }
+  Tensor forward(const Tensor& x) const override;
+  double initial() const override { return 1; }
+  Tensor bias;  // [size]
+};
+
 // xLSTM's: no bias, and the gain is 1 + weight.
 class LayerNorm final : public Norm {
  public:

@@ -23,6 +23,9 @@ struct Context {
   // Of a recurrence that has several kernels on a GPU: exact, accurate or fast; empty: as the
   // mixer's config says.
   std::string accuracy = {};
+  // Where the first block leaves its values for later ones to mix theirs with (RWKV-7); null
+  // outside a model.
+  std::shared_ptr<Tensor> first_values = {};
   // Called with what the layer computes on the way, for those who look inside; a model puts
   // "layers.0." in front of the name. It changes no result. What a token does to the state, which
   // is what `lrnn spectrum` shows, is told by one of these, for x [B,T,..] (of packed x nothing
@@ -90,6 +93,11 @@ class Mixer : public torch::nn::Module {
     int64_t block = 0, blocks = 1;  // which of how many
   };
   virtual void initialise(const Init& init) = 0;
+  // Told once, before weights are set: which block of the model this is. A mixer that nobody tells
+  // is a first one.
+  virtual void place(int64_t /*block*/) {}
+  // Whether it reads what the first block left for it (Context::first_values).
+  virtual bool reads_first_values() const { return false; }
   // Names of own parameters that weight decay leaves alone.
   virtual std::vector<std::string> undecayed() const { return {}; }
   // Floats per sequence; per token of it where the state grows: its tensors then have the tokens in

@@ -5,8 +5,8 @@
 #include "mixers/initial.h"
 #include "mixers/low_rank.h"
 #include "mixers/mixer.h"
+#include "mixers/shift.h"
 #include "ops/norm/norm.h"
-#include "ops/take/take.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -15,8 +15,9 @@ constexpr double kSlowestDecay = 0.6065306597126334;  // e^-1/2: a state keeps a
 
 struct Rwkv7Config {
   int64_t heads = 4, head_dim = 32, decay_rank = 64, rate_rank = 64, gate_rank = 128;
+  int64_t value_rank = 0;
   Range range = {0, 1};
-  double norm_eps = 1e-5;
+  double norm_eps = 1e-5, key_eps = 1e-12;
 
   template <class Visit> void fields(Visit&& visit) {
     visit("heads", heads, "independent states", at_least(1));
@@ -26,6 +27,10 @@ struct Rwkv7Config {
     visit("decay_rank", decay_rank, "rank of the decay's projection", at_least(1));
     visit("rate_rank", rate_rank, "rank of the projection of a", at_least(1));
     visit("gate_rank", gate_rank, "rank of the output gate's projection", at_least(1));
+    visit("value_rank", value_rank,
+          "of the projection that mixes the values of later blocks with the first's; 0: no mixing",
+          at_least(0));
+    visit("key_eps", key_eps, "inside the square root that makes a key of length 1", positive());
     visit("norm_eps", norm_eps, "times head_dim, inside the square root of the output's GroupNorm",
           positive());
   }
@@ -64,12 +69,10 @@ class GroupNorm : public torch::nn::Module {
   double eps_;
 };
 
-// The time mixing of RWKV-7; parameter names are fla's. A mixer does not know its place in the
-// model, so every layer is built as the first one: without the mix of its values with the first
-// layer's.
+// The time mixing of RWKV-7; parameter names are fla's.
 class Rwkv7 final : public Mixer {
  public:
-  Rwkv7(int64_t width, const Rwkv7Config& c) : c_(c) {
+  Rwkv7(int64_t width, const Rwkv7Config& c) : c_(c), width_(width) {
     const int64_t inner = c.heads * c.head_dim;
     for (const char* name : {"x_r", "x_w", "x_k", "x_v", "x_a", "x_g"})
       mix_.push_back(register_parameter(name, torch::empty({1, 1, width})));
@@ -87,12 +90,20 @@ class Rwkv7 final : public Mixer {
         "g_norm", std::make_shared<GroupNorm>(c.heads, inner, c.norm_eps * double(c.head_dim)));
   }
 
+  void place(int64_t block) override {
+    if (block == 0 || c_.value_rank == 0) return;
+    v_lora_ = register_module(
+        "v_lora", std::make_shared<Lora>(width_, c_.value_rank, c_.heads * c_.head_dim, true));
+  }
+
+  bool reads_first_values() const override { return v_lora_ != nullptr; }
+
   Tensor mix(const Rows& rows, State& state, const Context& context) override {
     if (state.empty()) state.resize(2);
     lrnn::check(state.size() == 2, "rwkv7: the state has ", state.size(), " tensors, not 2");
     const Tensor x = rows.rows();
     const Tensor d = shifted(x, state[1], context) - x;
-    ops::Rwkv7 in = inputs(x, d);
+    ops::Rwkv7 in = inputs(x, d, context);
     in.state = state[0], in.cu_seqlens = context.cu_seqlens;
     if (context.observe) {
       context.observe("kk", in.kk);
@@ -120,32 +131,21 @@ class Rwkv7 final : public Mixer {
   }
   Tensor heads(const Tensor& y) const { return y.unflatten(-1, {c_.heads, c_.head_dim}); }
 
-  // The token before each, and the last of each sequence as the new state [S,D].
-  Tensor shifted(const Tensor& x, Tensor& state, const Context& context) const {
-    const int64_t B = x.size(0), T = x.size(1), rows = B * T;
-    if (!context.cu_seqlens.defined() && T > 0) {
-      const Tensor first = state.defined() ? state.to(x.scalar_type()).unsqueeze(1)
-                                           : torch::zeros({B, 1, x.size(2)}, x.options());
-      state = x.select(1, T - 1);
-      return torch::cat({first, x.slice(1, 0, T - 1)}, 1);
+  // Those of later blocks lean towards those of the first, by a share that the token decides.
+  Tensor values(const Tensor& x, const Context& context) const {
+    const Tensor v = v_proj_->forward(x);
+    if (c_.value_rank == 0) return v;
+    if (!v_lora_) {
+      if (context.first_values) *context.first_values = v;
+      return v;
     }
-    const Tensor ends = context.last_rows(B, T, 1).squeeze(1);  // [S], -1 for an empty sequence
-    Tensor begins = torch::arange(0, rows, std::max<int64_t>(T, 1));
-    if (context.cu_seqlens.defined()) begins = context.cu_seqlens.slice(0, 0, -1);
-    const Tensor flat = x.flatten(0, 1);
-    const Tensor table = state.defined() ? torch::cat({flat, state.to(x.scalar_type())}) : flat;
-    const Tensor from_state =
-        state.defined() ? torch::arange(rows, rows + ends.size(0)) : torch::full_like(ends, -1);
-    const Tensor filled = ends >= 0;
-    const Tensor before = torch::arange(-1, rows - 1);
-    before.index_put_({begins.masked_select(filled)}, from_state.masked_select(filled));
-    const auto out = ops::take({table}, before)[0].view_as(x);
-    state = ops::take({table}, torch::where(filled, ends, from_state))[0];
-    return out;
+    lrnn::check(context.first_values && context.first_values->defined(),
+                "rwkv7: with value_rank the first block must be rwkv7, too");
+    return torch::lerp(v, *context.first_values, torch::sigmoid(v_lora_->forward(x)));
   }
 
   // What acts on the state.
-  ops::Rwkv7 inputs(const Tensor& x, const Tensor& d) const {
+  ops::Rwkv7 inputs(const Tensor& x, const Tensor& d, const Context& context) const {
     ops::Rwkv7 in;
     const Tensor w = w_lora_->forward(mixed(x, d, kW), torch::tanh);
     const Tensor a = a_lora_->forward(mixed(x, d, kA));
@@ -153,9 +153,9 @@ class Rwkv7 final : public Mixer {
     // The logarithm of a decay near 1 needs more digits than bfloat16 has.
     const Tensor wide = w.scalar_type() == torch::kBFloat16 ? w.to(torch::kFloat32) : w;
     in.log_w = heads(-kSlowestDecay * torch::sigmoid(wide));
-    in.v = heads(v_proj_->forward(mixed(x, d, kV)));
+    in.v = heads(values(mixed(x, d, kV), context));
     in.a = heads(c_.range.hi == 1 ? torch::sigmoid(a) : torch::sigmoid(a) * double(c_.range.hi));
-    in.kk = ops::l2_norm(heads(k * k_k_.to(k.scalar_type())), 1e-12);
+    in.kk = ops::l2_norm(heads(k * k_k_.to(k.scalar_type())), c_.key_eps);
     in.k = heads(k) * (1 + (in.a - 1) * heads(k_a_.to(k.scalar_type())));
     return in;
   }
@@ -170,10 +170,11 @@ class Rwkv7 final : public Mixer {
   }
 
   Rwkv7Config c_;
+  int64_t width_;
   std::vector<Tensor> mix_;
   Tensor k_k_, k_a_, r_k_;
   std::shared_ptr<Linear> r_proj_, k_proj_, v_proj_, o_proj_;
-  std::shared_ptr<Lora> w_lora_, a_lora_, g_lora_;
+  std::shared_ptr<Lora> w_lora_, a_lora_, g_lora_, v_lora_;  // the last from the second block on
   std::shared_ptr<GroupNorm> g_norm_;
 };
 

@@ -17,11 +17,23 @@ class GatedMlp : public torch::nn::Module, public mixers::HasPacks {
   mixers::Pack gate_up_;
 };
 
+// RWKV's: value(relu(key(x + (before - x) x_k))^2), where `before` is the row before
+class ChannelMix : public torch::nn::Module {
+ public:
+  ChannelMix(int64_t width, const MlpConfig& config);
+  // Reads and replaces `state` [S,width], the last row of each sequence.
+  Tensor forward(const Tensor& x, Tensor& state, const Context& context) const;
+
+ private:
+  Tensor x_k_;
+  std::shared_ptr<mixers::Linear> key_, value_;
+};
+
 // Null where the config has no norms.
 std::shared_ptr<mixers::Norm> make_norm(const ModelConfig& config);
 
 // The number of hidden units: `hidden`, or 4·2/3 of the width rounded up to a multiple of 256
-// (swiglu), or 1.3 rounded up to 64 (geglu).
+// (swiglu), 1.3 rounded up to 64 (geglu), or 4 rounded up to 32 (channel_mix).
 int64_t hidden_units(const MlpConfig& config, int64_t width);
 
 // The residual stream between blocks: x + y, or x where y is undefined. The sum is left to the norm
@@ -42,12 +54,17 @@ class Block : public torch::nn::Module {
   Stream forward(const Stream& in, mixers::State& state, const Context& context) const;
 
   mixers::Mixer& mixer() const { return *mixer_; }
+  int64_t mlp_state_size() const;  // floats per sequence, beside the mixer's
 
  private:
+  Stream with_channel_mix(const mixers::Rows& stream, const mixers::Rows& normed,
+                          mixers::State& state, const Context& context) const;
+
   bool plain_;
   std::shared_ptr<mixers::Norm> attn_norm_, mlp_norm_, out_norm_;
   mixers::MixerPtr mixer_;
   std::shared_ptr<GatedMlp> mlp_;
+  std::shared_ptr<ChannelMix> channel_mix_;
 };
 
 }  // namespace lrnn::model

@@ -99,8 +99,8 @@ Imported import_model(const std::string& folder) {
                 "give the folder that `save_pretrained` of transformers wrote");
   const std::string source = folder + "/config.json";
   Imported out;
-  out.origin.config = read_config(source);
-  const Published published = published_model(out.origin.config, source);
+  const Published published = published_model(read_config(source), source);
+  out.origin.config = published.json;
   const PublishedNames names = names_of(published.type, out.origin.config);
   const auto shapes = Model::shapes(published.config, published.vocabulary);
   PublishedFiles files(folder);

@@ -14,7 +14,7 @@
 //   gla, mamba, rwkv7                                 of the same names
 //   transformer (fla), llama                          attention
 //
-// and hybrids of the first and of gla and rwkv7 with attention (`attn`).
+// and hybrids of the first and of gla with attention (`attn`).
 namespace lrnn::model {
 
 // What a published folder says that our config has no words for, kept to write it back.
@@ -38,6 +38,7 @@ Imported import_model(const std::string& folder);
 // The config alone: what our model must be.
 struct Published {
   std::string type;
+  nlohmann::ordered_json json;  // config.json, in today's words
   ModelConfig config;
   int64_t vocabulary = 0;
 };

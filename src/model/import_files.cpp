@@ -97,9 +97,12 @@ void PublishedFiles::open(const std::string& path) {
 
 void PublishedFiles::open_index(const std::string& folder) {
   const std::string index = folder + "/model.safetensors.index.json";
-  for (const auto& [name, tensors] : read_index(index)) {
+  const auto shards = read_index(index);
+  for (const auto& [name, tensors] : shards)
+    if (!is_file(folder + "/" + name))
+      throw Error(cat(index, " names ", name, ", which is not there"));
+  for (const auto& [name, tensors] : shards) {
     const std::string path = folder + "/" + name;
-    if (!is_file(path)) throw Error(cat(index, " names ", name, ", which is not there"));
     open(path);
     for (const auto& tensor : tensors)
       if (const auto found = places_.find(tensor);

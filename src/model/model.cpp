@@ -23,6 +23,8 @@ class Trunk : public torch::nn::Module {
     auto layers = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
     for (int64_t i = 0; i < c.layers; ++i)
       layers->push_back(blocks_.emplace_back(std::make_shared<Block>(c, i)));
+    if (c.input_norm) input_norm_ = make_norm(c);
+    if (input_norm_) register_module("input_norm", input_norm_);
     if (c.final_norm) norm_ = make_norm(c);
     if (norm_) register_module("norm", norm_);
   }
@@ -33,9 +35,11 @@ class Trunk : public torch::nn::Module {
     // language's is never worth it, for rows of all that comes of it have to be looked up as well.
     const int64_t table = embeddings_->weight.size(0);
     if (table >= tokens.numel() || table >= kLargestTable) x = {{x.x.rows(), {}}, {}};
+    if (input_norm_) x.x.x = input_norm_->forward(x.x.x);
+    const auto first_values = std::make_shared<Tensor>();
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const bool last = i + 1 == blocks_.size();
-      const Context here = layer_context(context, i, last);
+      const Context here = layer_context(context, i, last, first_values);
       // A table is small, and its gradient is a sum with the head's, which would change its order.
       const bool again = recompute && at::GradMode::is_enabled() && !context.observe;
       x = again && !x.x.token.defined() ? run_again_in_backward(blocks_[i], x, state[i], here)
@@ -53,10 +57,12 @@ class Trunk : public torch::nn::Module {
   bool recompute = false;
 
  private:
-  static Context layer_context(const Context& context, size_t layer, bool last) {
+  static Context layer_context(const Context& context, size_t layer, bool last,
+                               const std::shared_ptr<Tensor>& first_values) {
     Context out{.cu_seqlens = context.cu_seqlens,
                 .read_at = last ? context.read_at : Tensor(),
-                .accuracy = context.accuracy};
+                .accuracy = context.accuracy,
+                .first_values = first_values};
     if (context.observe)
       out.observe = [&context, layer](const std::string& name, const Tensor& value) {
         context.observe(cat("layers.", layer, ".", name), value);
@@ -66,7 +72,7 @@ class Trunk : public torch::nn::Module {
 
   std::shared_ptr<mixers::Linear> embeddings_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::shared_ptr<mixers::Norm> norm_;  // null: none
+  std::shared_ptr<mixers::Norm> input_norm_, norm_;  // null: none
 };
 
 namespace {
@@ -90,12 +96,15 @@ void ModelConfig::check(const Section& at) const {
   at.require(block == "residual" || mlp.name == "none", "block",
              "plain leaves no place for an mlp");
   mixers::resolve(mixer);
-  if (hybrid.every > 0) mixers::resolve(hybrid.mixer);
+  for (const int64_t i : hybrid.layers)
+    at.child("hybrid").require(i < layers, "layers", "must be below the number of blocks ", layers,
+                               ", got ", i);
+  if (hybrid.any()) mixers::resolve(hybrid.mixer);
   if (hybrid.mlp.node().size() > 0) load<MlpConfig>(hybrid.mlp);
 }
 
 MlpConfig ModelConfig::mlp_of(int64_t i) const {
-  return other(i) && hybrid.mlp.node().size() > 0 ? load<MlpConfig>(hybrid.mlp) : mlp;
+  return hybrid.has(i) && hybrid.mlp.node().size() > 0 ? load<MlpConfig>(hybrid.mlp) : mlp;
 }
 
 struct Model::Impl {
@@ -150,13 +159,18 @@ void Model::initialise(uint64_t seed) {
     if (name.find(".attn.") != std::string::npos) continue;
     if (name.ends_with("norm.weight")) {
       w.fill_(config_.norm == "layer" ? 0 : 1);  // where the gain is 1 + weight
+    } else if (name.ends_with("norm.bias")) {
+      w.fill_(0);
+    } else if (name.ends_with("mlp.x_k")) {  // as RWKV-7 begins
+      w.copy_(1 - torch::arange(w.size(0), w.options()) / double(w.size(0)));
     } else if (c.scheme == "mamba") {
       const double bound = 1 / std::sqrt(double(w.size(1)));
       if (name == "model.embeddings.weight")
         mixers::fill_normal(w, seed, name, 1);
       else
         mixers::fill_uniform(w, seed, name, -bound, bound);
-    } else if (!name.ends_with("down_proj.weight") || c.scheme == "fla") {
+    } else if (!(name.ends_with("down_proj.weight") || name.ends_with("mlp.value.weight")) ||
+               c.scheme == "fla") {
       mixers::fill_normal(w, seed, name, std);
     } else if (xlstm) {
       mixers::fill_normal(w, seed, name, 2 / double(config_.layers) / std::sqrt(width));
@@ -193,12 +207,19 @@ ops::Weight Model::head() const {
   return impl_->head ? impl_->head->read() : impl_->trunk->tied_head();
 }
 
-void Model::recompute_blocks(bool on) { impl_->trunk->recompute = on; }
+void Model::recompute_blocks(bool on) {
+  for (const auto& block : impl_->trunk->blocks())
+    if (on && block->mixer().reads_first_values())
+      throw Error("blocks that share values (value_rank of rwkv7) cannot be computed again alone",
+                  "leave train.recompute at none");
+  impl_->trunk->recompute = on;
+}
 
 int64_t Model::state_size(int64_t tokens) const {
   int64_t size = 0;
   for (const auto& block : impl_->trunk->blocks())
-    size += block->mixer().state_size() * (block->mixer().state_grows() ? tokens : 1);
+    size += block->mixer().state_size() * (block->mixer().state_grows() ? tokens : 1) +
+            block->mlp_state_size();
   return size;
 }
 

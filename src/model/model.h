@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "mixers/mixer.h"
@@ -13,9 +14,12 @@ struct MlpConfig {
   int64_t hidden = 0;
 
   template <class Visit> void fields(Visit&& visit) {
-    visit("name", name, "what follows the mixer in each block", {"swiglu", "geglu", "none"});
+    visit("name", name,
+          "what follows the mixer in each block; channel_mix: RWKV's, which reads the token before",
+          {"swiglu", "geglu", "channel_mix", "none"});
     visit("hidden", hidden,
-          "hidden units; 0: of swiglu 4·2/3 of the width, rounded up to 256; of geglu 1.3, to 64",
+          "hidden units; 0: of swiglu 4·2/3 of the width, rounded up to 256; of geglu 1.3, to 64; "
+          "of channel_mix 4, to 32",
           at_least(0));
   }
 };
@@ -38,13 +42,20 @@ struct InitConfig {
 // Blocks with another mixer than the rest: attention every fourth block, and the like.
 struct HybridConfig {
   int64_t every = 0;
+  std::vector<int64_t> layers;
   Section mixer, mlp;
 
   template <class Visit> void fields(Visit&& visit) {
     visit("every", every, "blocks every, 2 every, … of 1, 2, … have this mixer; 0: none",
           at_least(0));
+    visit("layers", layers, "or those of this list, counted from 0", at_least(0));
     visit("mixer", mixer, "{name, …}: see `lrnn mixers`");
     visit("mlp", mlp, "what follows it; absent: as in the other blocks");
+  }
+  bool any() const { return every > 0 || !layers.empty(); }
+  bool has(int64_t i) const {
+    return (every > 0 && (i + 1) % every == 0) ||
+           std::find(layers.begin(), layers.end(), i) != layers.end();
   }
 };
 
@@ -56,7 +67,7 @@ struct ModelConfig {
   InitConfig init;
   std::string block = "residual", norm = "rms", decay = "all";
   double norm_eps = 1e-6;
-  bool tied = false, final_norm = true;
+  bool tied = false, input_norm = false, final_norm = true;
   std::string dtype = "float32";
 
   template <class Visit> void fields(Visit&& visit) {
@@ -68,24 +79,25 @@ struct ModelConfig {
     visit("block", block, "x + mixer(norm(x)), then x + mlp(norm(x)); or norm(mixer(norm(x)))",
           {"residual", "plain"});
     visit("init", init, "initial weights");
-    visit("norm", norm, "of each block and before the head: RMSNorm, or xLSTM's LayerNorm",
-          {"rms", "layer", "none"});
+    visit(
+        "norm", norm,
+        "of each block and before the head: RMSNorm, xLSTM's LayerNorm, or affine: LayerNorm with "
+        "an offset",
+        {"rms", "layer", "affine", "none"});
     visit("norm_eps", norm_eps, "inside the square root of every norm", positive());
     visit("decay", decay,
           "what weight decay acts on: all but a mixer's exceptions; or, as in xLSTM, only tensors "
           "of two or more dimensions and not the embedding",
           {"all", "matrices"});
     visit("tied", tied, "the head uses the embedding's weights");
+    visit("input_norm", input_norm, "a norm stands behind the embedding");
     visit("final_norm", final_norm, "a norm stands before the head");
     visit("dtype", dtype, "of the weights and of all that is computed", {"float32", "float64"});
   }
   void check(const Section& at) const;
   // Of block i, counted from 0.
-  const Section& mixer_of(int64_t i) const { return other(i) ? hybrid.mixer : mixer; }
+  const Section& mixer_of(int64_t i) const { return hybrid.has(i) ? hybrid.mixer : mixer; }
   MlpConfig mlp_of(int64_t i) const;
-
- private:
-  bool other(int64_t i) const { return hybrid.every > 0 && (i + 1) % hybrid.every == 0; }
 };
 
 using State = std::vector<mixers::State>;  // one per block; empty means "the beginning of time"

@@ -45,7 +45,8 @@ double mixer_flops(const model::Model& model, int64_t block, int64_t length) {
       return settings[key].IsDefined() ? settings[key].as<double>() : otherwise;
     };
     const double K = number("key_dim", 0), V = number("value_dim", 0);
-    return delta_product_flops(number("heads", 1), number("householders", 1), K, V > 0 ? V : K);
+    const double states = number("value_heads", 0);
+    return delta_product_flops(states > 0 ? states : number("heads", 1), number("householders", 1), K, V > 0 ? V : K);
   }
   if (mixer.state_grows())
     return kPerWeight * double(length) * double(mixer.state_size()) / 2;  // keys and values

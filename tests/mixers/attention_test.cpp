@@ -130,5 +130,31 @@ TEST(Toys, FullMatrixIsItsRecurrence) {
   EXPECT_CLOSE("h", y, h);
 }
 
+// A head of keys and values that two queries read is two equal ones.
+TEST(Attention, SharedKeysAreRepeatedOnes) {
+  torch::manual_seed(5);
+  const auto few = attention("kv_heads: 1"), many = attention("");
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : few->named_parameters()) {
+    const bool shared = item.key().starts_with("k_proj") || item.key().starts_with("v_proj");
+    const Tensor w = item.value();
+    many->named_parameters()[item.key()].copy_(shared ? torch::cat({w, w}) : w);
+  }
+  const Tensor x = torch::randn({2, 6, 8}, torch::kFloat64);
+  State a, b;
+  const Tensor y = few->forward({x, {}}, a), want = many->forward({x, {}}, b);
+  EXPECT_CLOSE("y", y, want);
+  EXPECT_EQ(a[0].size(2), 2 * 4 + 1);
+}
+
+TEST(Attention, KvHeadsDivideTheHeads) {
+  try {
+    make(8, Section::from_text("name: attention\nheads: 4\nkv_heads: 3", "x.yaml"));
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "x.yaml:3: kv_heads must divide the 4 heads, got 3");
+  }
+}
+
 }  // namespace
 }  // namespace lrnn::mixers

@@ -35,19 +35,33 @@ std::vector<std::string> configs() {
         "qk_activation: relu\nconv: 3", "qk_activation: elu\nqk_norm: sum",
         "qk_activation: elu\nconv: 0\nqk_norm: sum", "qk_activation: none\nconv: 0",
         "qk_activation: none\nv_activation: none", "v_activation: none\nconv: 0\nbeta: false",
-        "qk_norm: none\nrange: [0, 1]\nbeta: false"})
+        "qk_norm: none\nrange: [0, 1]\nbeta: false",
+        "value_heads: 4\nforget_gate: true\noutput_gate: true",
+        "value_heads: 6\nhouseholders: 2\nconv: 0",
+        "value_heads: 4\nqk_norm: sum\nqk_activation: elu"})
     out.push_back(base + more);
   for (const char* more :
-       {"name: delta_product\nheads: 1\nkey_dim: 4", "name: mamba\nconv: 1\nrange: [0, 1]",
+       {"name: delta_product\nheads: 1\nkey_dim: 4",
+        "name: mamba\nconv: 1\nrange: [0, 1]",
         "name: mamba\nexpand: 1\nstate_dim: 3\ndt_rank: 2",
         "name: gla\nheads: 2\nkey_dim: 3\nvalue_dim: 5\nrange: [-1, 1]\ngate_normaliser: 1",
-        "name: gla\nheads: 2\nconv: 3\noutput_gate: false", "name: rwkv7\nheads: 2\nhead_dim: 5",
+        "name: gla\nheads: 2\nconv: 3\noutput_gate: false",
+        "name: rwkv7\nheads: 2\nhead_dim: 5",
         "name: rwkv7\nheads: 3\nhead_dim: 4\nrange: [0, 2]\ndecay_rank: 2\ngate_rank: 3",
-        "name: slstm\nheads: 2\nbias: standard", "name: slstm\nconv: 4",
-        "name: slstm\nconv: 1\nheads: 1", "name: mlstm\nconv: 1\nheads: 2",
-        "name: mlstm\nexpand: 1\nblock: 8\nheads: 1", "name: attention\npositions: learned",
-        "name: attention\npositions: none", "name: attention\nheads: 1\nhead_dim: 6",
-        "name: diagonal\nrange: [0, 1]", "name: matrix_product\nsize: 3", "name: leaky",
+        "name: slstm\nheads: 2\nbias: standard",
+        "name: slstm\nconv: 4",
+        "name: slstm\nconv: 1\nheads: 1",
+        "name: mlstm\nconv: 1\nheads: 2",
+        "name: mlstm\nexpand: 1\nblock: 8\nheads: 1",
+        "name: attention\npositions: learned",
+        "name: attention\npositions: none",
+        "name: attention\nheads: 1\nhead_dim: 6",
+        "name: attention\nheads: 4\nkv_heads: 2",
+        "name: gla\nclamp: -0.05\nheads: 2",
+        "name: rwkv7\nheads: 2\nhead_dim: 3\nvalue_rank: 4\nkey_eps: 0.000001",
+        "name: diagonal\nrange: [0, 1]",
+        "name: matrix_product\nsize: 3",
+        "name: leaky",
         "name: leaky\nrange: [-1, 1]"})
     out.emplace_back(more);
   return out;

@@ -240,5 +240,33 @@ TEST(DeltaProductLayer, AsksForTheAccuracyItNeeds) {
   EXPECT_THROW(asked_for("accuracy: good"), Error);
 }
 
+// States that share a head's keys and queries are heads with equal ones.
+TEST(DeltaProductLayer, SharedKeysAreRepeatedOnes) {
+  const std::string more = "householders: 2\nforget_gate: true\noutput_gate: true\n";
+  const auto build = [&](int heads, const std::string& last) {
+    const auto mixer = make(4, Section::from_text(cat("name: delta_product\nheads: ", heads,
+                                                      "\nkey_dim: 2\nvalue_dim: 3\n", more, last)));
+    mixer->initialise({.gain = 1, .seed = 3});
+    mixer->to(torch::kFloat64);
+    return mixer;
+  };
+  const auto few = build(2, "value_heads: 6"), many = build(6, "");
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : few->named_parameters()) {
+    const auto& name = item.key();
+    const bool q = name.starts_with("q_"), k = name.starts_with("k_");
+    Tensor w = item.value();
+    // Rows are ordered (n h d): every head three times.
+    if (q || k) w = w.unflatten(0, {q ? 1 : 2, 2, 2}).repeat_interleave(3, 1).flatten(0, 2);
+    many->named_parameters()[name].copy_(w);
+  }
+  torch::manual_seed(6);
+  const Tensor x = torch::randn({2, 7, 4}, torch::kFloat64);
+  State a, b;
+  const Tensor y = few->forward({x, {}}, a), want = many->forward({x, {}}, b);
+  EXPECT_CLOSE("y", y, want);
+  EXPECT_CLOSE("state", a[0], b[0]);
+}
+
 }  // namespace
 }  // namespace lrnn::mixers

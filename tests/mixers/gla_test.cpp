@@ -92,5 +92,19 @@ TEST(Gla, NamesTheKeyAndLineOfImpossibleValues) {
   EXPECT_EQ(error("gate_normaliser: 0"), "x.yaml:2: gate_normaliser must be positive, got 0");
 }
 
+TEST(Gla, GatesDoNotFallBelowTheClamp) {
+  const auto mixer = gla(6, "heads: 2\nclamp: -0.04");
+  torch::manual_seed(3);
+  State state;
+  Context context;
+  Tensor gate;
+  context.observe = [&](const std::string& name, const Tensor& value) {
+    if (name == "gate") gate = value;
+  };
+  mixer->forward({torch::randn({2, 9, 6}), {}}, state, context);
+  EXPECT_NEAR(gate.min().item<double>(), std::exp(-0.04), 1e-6);
+  EXPECT_GT(gate.max().item<double>(), std::exp(-0.04));
+}
+
 }  // namespace
 }  // namespace lrnn::mixers

@@ -114,5 +114,40 @@ TEST(Rwkv7, NamesTheKeyAndLineOfImpossibleValues) {
   EXPECT_EQ(error("gate_rank: 0"), "x.yaml:2: gate_rank must be at least 1, got 0");
 }
 
+// The first block leaves its values, and a later one leans towards them by sigmoid(v_lora).
+TEST(Rwkv7, LaterBlocksMixTheirValuesWithTheFirst) {
+  const std::string fields = "heads: 2\nhead_dim: 3\nvalue_rank: 4";
+  const auto first = rwkv7(6, fields), plain = rwkv7(6, "heads: 2\nhead_dim: 3");
+  const auto later = make(6, Section::from_text("name: rwkv7\n" + fields));
+  later->place(1);
+  later->initialise({.scheme = "chomsky", .gain = 1, .std = 0.02, .seed = 1});
+  for (const auto& mixer : {first, plain, later}) mixer->to(torch::kFloat64);
+  torch::manual_seed(4);
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : plain->named_parameters())
+    later->named_parameters()[item.key()].copy_(item.value());
+  Tensor bias = later->named_parameters()["v_lora.lora.2.bias"];
+  const Tensor x = torch::randn({2, 5, 6}, torch::kFloat64);
+  const auto run = [&](Mixer& mixer, const Tensor& values) {
+    State state;
+    const Context context{.first_values = std::make_shared<Tensor>(values)};
+    const Tensor y = mixer.forward({x, {}}, state, context);
+    return std::pair(y, *context.first_values);
+  };
+  const auto [y, values] = run(*first, {});
+  ASSERT_EQ(values.sizes(), torch::IntArrayRef({2, 5, 6}));
+  EXPECT_CLOSE("a first block is a plain one", y, run(*plain, {}).first);
+  const Tensor others = torch::randn_like(values);
+  bias.fill_(-50);  // its own values alone
+  EXPECT_CLOSE("own", run(*later, others).first, run(*plain, {}).first);
+  bias.fill_(0);  // half and half
+  later->named_parameters()["v_lora.lora.2.weight"].zero_();
+  const Tensor half = run(*later, others).first;
+  EXPECT_CLOSE("its own and its own", run(*later, run(*first, {}).second).first,
+               run(*plain, {}).first);
+  EXPECT_GT((half - run(*plain, {}).first).abs().max().item<double>(), 1e-3);
+  EXPECT_THROW(run(*later, {}), Error);
+}
+
 }  // namespace
 }  // namespace lrnn::mixers

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 
 #include "base/atomic_file.h"
 #include "model/checkpoint.h"
@@ -59,17 +60,45 @@ TEST(Export, SaysWhatFlaLacks) {
 
 // Of every other mixer, and of what fla says in other words. Nobody is told that fla lacks a model
 // it has.
-TEST(Export, SaysWhatIsNotExportedYet) {
+TEST(Export, KnowsEveryMixer) {
+  const std::string no = "fla has no model like this one: ";
+  const std::map<std::string, std::string> here = {{"delta_product", "delta_net"},
+                                                   {"delta_net", "delta_net"},
+                                                   {"attention", "llama"},
+                                                   {"gla", "gla"},
+                                                   {"mamba", no + "mlp swiglu with mamba"},
+                                                   {"rwkv7", no + "norm rms with rwkv7"}};
   for (const auto& entry : mixers::all()) {
     const std::string name = entry.name;
-    if (name == "delta_product" || name == "delta_net") continue;
-    const bool in_fla = name == "attention" || name == "gla" || name == "mamba" || name == "rwkv7";
     EXPECT_EQ(type_of(load<ModelConfig>(Section::from_text("mixer: {name: " + name + "}"))),
-              in_fla ? "lrnn does not export the mixer " + name + " yet"
-                     : "fla has no model like this one: the mixer " + name);
+              here.contains(name) ? here.at(name) : no + "the mixer " + name);
   }
-  EXPECT_EQ(type_of("", "hybrid: {every: 2, mixer: {name: attention}}"),
-            "lrnn does not export hybrid blocks yet");
+  const auto mixer = [](const std::string& text) {
+    return type_of(load<ModelConfig>(Section::from_text("layers: 4\n" + text)));
+  };
+  EXPECT_EQ(mixer("mixer: {name: mamba, range: [0, 1]}\nmlp: {name: none}"), "mamba");
+  EXPECT_EQ(mixer("mixer: {name: mamba}\nmlp: {name: none}"), no + "mamba with the range [-1, 1]");
+  EXPECT_EQ(mixer("mixer: {name: rwkv7, value_rank: 4}\nmlp: {name: channel_mix}\nnorm: affine\n"
+                  "norm_eps: 1e-5"),
+            "rwkv7");
+  EXPECT_EQ(mixer("mixer: {name: gla, range: [-1, 1]}"), no + "gla with the range [-1, 1]");
+  EXPECT_EQ(mixer("mixer: {name: attention, positions: learned}"), no + "positions learned");
+}
+
+// Attention may be the mixer or the other one; fla's config names its blocks.
+TEST(Export, NamesTheBlocksOfAttention) {
+  const auto layers = [](const std::string& text) {
+    const auto json = export_config(load<ModelConfig>(Section::from_text("layers: 4\n" + text)), 7);
+    return cat(json["model_type"].get<std::string>(), " ", json["attn"]["layers"].dump());
+  };
+  EXPECT_EQ(layers("mixer: {name: delta_net}\nhybrid: {every: 2, mixer: {name: attention}}"),
+            "delta_net [1,3]");
+  EXPECT_EQ(layers("mixer: {name: gla}\nhybrid: {layers: [0, 2], mixer: {name: attention}}"),
+            "gla [0,2]");
+  EXPECT_EQ(layers("mixer: {name: attention}\nhybrid: {every: 3, mixer: {name: delta_net}}"),
+            "delta_net [0,1,3]");
+  EXPECT_EQ(type_of("", "hybrid: {every: 2, mixer: {name: gla}}"),
+            "fla has no model like this one: two mixers of which not one is attention");
   EXPECT_EQ(type_of("", "dtype: float64"), "lrnn does not export dtype float64 yet");
 }
 

@@ -25,9 +25,23 @@ mixer: {name: diagonal}
 hybrid: {every: 2, mixer: {name: matrix_product, size: 2}}
 )";
 
+const char* kListed = "hybrid: {layers: [0], mixer: {name: attention, heads: 2, kv_heads: 1}}";
+const char* kRwkv = R"(width: 6
+layers: 3
+norm: affine
+input_norm: true
+init: {gain: 1, std: 0.5}
+mlp: {name: channel_mix, hidden: 5}
+mixer: {name: rwkv7, heads: 2, head_dim: 3, value_rank: 2}
+)";
+
 class Forward : public testing::TestWithParam<const char*> {
  protected:
-  Forward() : model_(config_of(GetParam() == kPlain ? kPlain : cat(kSmall, GetParam())), 5, 2) {
+  static std::string config() {
+    const bool own = GetParam() == kPlain || GetParam() == kRwkv;
+    return own ? GetParam() : cat(kSmall, GetParam());
+  }
+  Forward() : model_(config_of(config()), 5, 2) {
     torch::manual_seed(4);
     model_.to(torch::kFloat64);
   }
@@ -128,7 +142,7 @@ TEST_P(Forward, GradientsAreThoseOfFiniteDifferences) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Forward,
                          testing::Values("", "tied: true", "layers: 1", kWithAttention, kXlstm,
-                                         kPlain),
+                                         kListed, kRwkv, kPlain),
                          [](const auto& info) { return cat("config", info.index); });
 
 TEST(Model, ObserversSeeEveryLayer) {

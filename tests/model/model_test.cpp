@@ -138,6 +138,18 @@ TEST(Model, XlstmInitialisation) {
   EXPECT_TRUE(torch::equal(m[first + "attn.skip"], torch::ones(256)));
 }
 
+// A block that is computed again in backward would lose the gradient of what it took from the
+// first.
+TEST(Model, BlocksThatShareValuesAreNotComputedAgain) {
+  const auto model = [](const std::string& mixer) {
+    return Model::blank(
+        config_of("width: 8\nmixer: {name: rwkv7, heads: 2, head_dim: 4" + mixer + "}"), 3);
+  };
+  EXPECT_NO_THROW(model("")->recompute_blocks(true));
+  EXPECT_NO_THROW(model(", value_rank: 2")->recompute_blocks(false));
+  EXPECT_THROW(model(", value_rank: 2")->recompute_blocks(true), Error);
+}
+
 TEST(Model, HybridBlocksAreTheOnesAskedFor) {
   const auto model = Model::blank(
       config_of("layers: 4\nwidth: 8\nmixer: {name: delta_net}\nmlp: {name: none}\n"

@@ -26,6 +26,9 @@ from fla.ops.gla.naive import naive_recurrent_gla  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 from fla.modules.rotary.ops import rotary_embedding_ref  # noqa: E402
+from fla.ops.rwkv7.fused_addcmul import torch_addcmul_rwkv7  # noqa: E402
+from fla.ops.rwkv7.fused_k_update import k_update_ref  # noqa: E402
+from fla.ops.rwkv7.gate_output_correction import gate_output_correction_ref  # noqa: E402
 
 
 # --------------------------------------------------------------------------- in plain torch, all on [B,T,H,D]
@@ -102,6 +105,10 @@ def plain_torch():
         layers + "gla.chunk_gla": lambda q, k, v, g, **rest: naive_recurrent_gla(q, k, v, g),
         layers + "rwkv7.chunk_rwkv7": plain_rwkv7,
         layers + "rwkv7.l2_norm": unit,
+        layers + "rwkv7.fused_addcmul_rwkv7": torch_addcmul_rwkv7,
+        layers + "rwkv7.fused_k_rwkv7": k_update_ref,
+        layers + "rwkv7.gate_output_correction": gate_output_correction_ref,
+        modules + "activations.ops.sqrelu_fwd": lambda x: F.relu(x).square(),
         layers + "rwkv7.token_shift": plain_shift,
         "fla.models.rwkv7.modeling_rwkv7.token_shift": plain_shift,
         modules + "causal_conv1d.ops.causal_conv1d": plain_conv,
@@ -111,6 +118,7 @@ def plain_torch():
         modules + "norm.fused_norm_gate.rms_norm_gated": plain_gated_norm,
         modules + "rotary.ops.rotary_embedding": plain_rotary,
         layers + "attn.flash_attn_func": plain_attention,
+        modules + "activations.ops.swish_fwd": lambda x: F.silu(x),
         modules + "mlp.swiglu_linear": lambda x, y, weight, bias: F.linear(F.silu(x) * y, weight, bias),
     }
     with contextlib.ExitStack() as stack:
@@ -131,6 +139,27 @@ MODELS = {
     "GatedDeltaNet-no-gate": ("GatedDeltaNet", dict(num_heads=2, head_dim=8, use_gate=False, conv_size=3)),
     "GatedDeltaProduct": ("GatedDeltaProduct", dict(num_heads=2, head_dim=8, num_householder=2, allow_neg_eigval=True)),
     "GatedDeltaProduct-forget": ("GatedDeltaProduct", dict(num_heads=2, head_dim=8, num_householder=3, use_forget_gate=True)),
+    "GatedDeltaNet-values": ("GatedDeltaNet", dict(num_heads=2, num_v_heads=6, head_dim=8, expand_v=1.5)),
+    "GLA": ("GLA", dict(num_heads=2)),
+    "GLA-conv": ("GLA", dict(num_heads=2, use_short_conv=True, clamp_min=-0.04, tie_word_embeddings=True, fuse_norm=False)),
+    "GLA-no-gate": ("GLA", dict(num_heads=4, use_output_gate=False, expand_k=1.0)),
+    "Transformer": ("Transformer", dict(num_heads=4, num_kv_heads=2, rope_theta=500.0)),
+    "Transformer-tied": ("Transformer", dict(num_heads=2, tie_word_embeddings=True)),
+    "Llama": ("Llama", dict(num_attention_heads=4, num_key_value_heads=2, intermediate_size=48, head_dim=16)),
+    "Llama-tied": ("Llama", dict(num_attention_heads=2, intermediate_size=64, tie_word_embeddings=True, rms_norm_eps=1e-5,
+                                 rope_parameters={"rope_type": "default", "rope_theta": 5000.0})),
+    "Mamba": ("Mamba", dict(state_size=8, conv_kernel=3)),
+    "Mamba-tied": ("Mamba", dict(tie_word_embeddings=True, dt_rank=3)),
+    "MambaHF": ("MambaHF", dict(state_size=4, time_step_rank=5)),
+    "MambaHF-untied": ("MambaHF", dict(tie_word_embeddings=False, residual_in_fp32=False)),
+    "MambaHF-first": ("MambaHF", {}),
+    "RWKV7": ("RWKV7", dict(head_dim=16, num_hidden_layers=3)),
+    "RWKV7-tied": ("RWKV7", dict(head_dim=8, norm_first=False, tie_word_embeddings=True, fuse_norm=False, v_low_rank_dim=5)),
+    "DeltaNet-hybrid": ("DeltaNet", dict(num_heads=2, attn={"layers": [1], "num_heads": 4, "num_kv_heads": 2})),
+    "GatedDeltaNet-hybrid": ("GatedDeltaNet", dict(num_heads=2, head_dim=8, num_hidden_layers=3, tie_word_embeddings=True, attn=[
+        {"layers": [0], "num_heads": 2}, {"layers": [2], "num_heads": 2}])),
+    "GatedDeltaProduct-hybrid": ("GatedDeltaProduct", dict(num_heads=2, head_dim=8, attn={"layers": [0], "num_heads": 2, "rope_theta": 99.0})),
+    "GLA-hybrid": ("GLA", dict(num_heads=2, attn={"layers": [1], "num_heads": 2})),
 }
 
 
