@@ -141,7 +141,7 @@ void loss(int64_t R, int64_t D) {
       torch::Tensor x = logits.narrow(0, 0, n), to = dh.narrow(0, first, n);
       at::mm_out(x, h.narrow(0, first, n), w.t());
       at::mm_out(to, x, w);
-      at::addmm_out(dw, dw, x.t(), h.narrow(0, first, n), torch::kFloat32, first > 0, 1);
+      at::addmm_out(dw, dw, x.t(), h.narrow(0, first, n), torch::kFloat32, first > 0 ? 1 : 0, 1);
     }
   };
   const double alone = time_of(products, 15);
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   app.add_option("--updates", options.updates, "that are timed")->check(CLI::PositiveNumber);
   app.add_option("--accumulate", options.accumulate, "parts")->check(CLI::PositiveNumber);
   app.add_option("--accuracy", options.accuracy, "auto, fast, accurate or exact");
-  app.add_option("--recompute", options.recompute, "none or block");
+  app.add_option("--recompute", options.recompute, "none, cheap or block");
   app.add_flag("--eager", options.eager, "record nothing");
   app.add_flag("--loss", options.loss, "the loss op, and no model");
   CLI11_PARSE(app, argc, argv);
