@@ -7,6 +7,7 @@
 #include "mixers/initial.h"
 #include "model/block.h"
 #include "model/run_again.h"
+#include "ops/again.h"
 #include "ops/no_memory.h"
 
 namespace lrnn::model {
@@ -28,6 +29,7 @@ class Trunk : public torch::nn::Module {
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
+    const ops::MakeAgain cheap(recompute == Model::Recompute::kCheap);
     Stream x{{embeddings_->weight, tokens}, {}};
     // Few tokens of many: looking them up first is less work than transforming the table. A
     // language's is never worth it, for rows of all that comes of it have to be looked up as well.
@@ -37,7 +39,8 @@ class Trunk : public torch::nn::Module {
       const bool last = i + 1 == blocks_.size();
       const Context here = layer_context(context, i, last);
       // A table is small, and its gradient is a sum with the head's, which would change its order.
-      const bool again = recompute && at::GradMode::is_enabled() && !context.observe;
+      const bool again =
+          recompute == Model::Recompute::kBlocks && at::GradMode::is_enabled() && !context.observe;
       x = again && !x.x.token.defined() ? run_again_in_backward(blocks_[i], x, state[i], here)
                                         : blocks_[i]->forward(x, state[i], here);
     }
@@ -50,7 +53,7 @@ class Trunk : public torch::nn::Module {
   ops::Weight tied_head() const { return embeddings_->read(); }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
-  bool recompute = false;
+  Model::Recompute recompute = Model::Recompute::kNothing;
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last) {
@@ -193,7 +196,7 @@ ops::Weight Model::head() const {
   return impl_->head ? impl_->head->read() : impl_->trunk->tied_head();
 }
 
-void Model::recompute_blocks(bool on) { impl_->trunk->recompute = on; }
+void Model::recompute(Recompute what) { impl_->trunk->recompute = what; }
 
 int64_t Model::state_size(int64_t tokens) const {
   int64_t size = 0;

@@ -36,9 +36,9 @@ struct TrainConfig {
     visit("precision", precision, "of the matrix products; weights are float32",
           {"float32", "bfloat16"});
     visit("recompute", recompute,
-          "what backward makes again instead of keeping it: nothing, or all of a block but what "
-          "goes into it, for less memory and a third more work",
-          {"none", "block"});
+          "what backward makes again instead of keeping it, for less memory and the same bits: "
+          "nothing; norms, convolutions and SiLU products; or all of a block, a third more work",
+          {"none", "cheap", "block"});
     visit("nonfinite", nonfinite,
           "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
     visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does",

@@ -16,6 +16,7 @@ namespace {
 // alone holds kHeld. Every block adds kStream times the width, and kStates of its states per
 // sequence.
 constexpr double kKept = 1.75, kHeld = 1.25, kStream = 3, kStates = 1.5;
+constexpr double kCheap = 0.7;      // of that, where norms and the like are made again
 constexpr double kNarrow = 0.65;    // of that in bfloat16, where most of it is half as large
 constexpr double kLogits = 4;       // logits, their softmax, and the gradients of both
 constexpr double kTokenBytes = 40;  // of an example: input and target, drawn and as tensors
@@ -81,6 +82,7 @@ class Estimator {
         gpu_(gpu),
         element_(model.config().dtype == "float64" ? 8 : 4),
         narrow_(config.precision == "bfloat16" ? kNarrow : 1),
+        kept_(config.recompute == "cheap" ? kCheap * kKept : kKept),
         widths_(widths_of(model)) {}
 
   // Forward and backward of one part of a batch.
@@ -96,7 +98,7 @@ class Estimator {
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
-      const double given = kKept * (last ? widths_[i].mixer : widths_[i].block);
+      const double given = kept_ * (last ? widths_[i].mixer : widths_[i].block);
       double block = here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
         block += kScores * count * s.longest * s.longest *
@@ -140,7 +142,7 @@ class Estimator {
   const tasks::Task& task_;
   const TrainConfig& config_;
   bool gpu_;
-  double element_, narrow_;
+  double element_, narrow_, kept_;
   std::vector<Width> widths_;
 };
 

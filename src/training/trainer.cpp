@@ -31,7 +31,10 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
     : model_(model), task_(task), config_(config), seed_(seed), optimizer_(model, config) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
-  model.recompute_blocks(config.recompute == "block");
+  using Recompute = model::Model::Recompute;
+  model.recompute(config.recompute == "block"   ? Recompute::kBlocks
+                  : config.recompute == "cheap" ? Recompute::kCheap
+                                                : Recompute::kNothing);
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config)
                    : recorded(model, optimizer_, config, bucket_of(task), record);

@@ -5,6 +5,7 @@
 #include "training/estimate.h"
 #include "training/evaluate.h"
 #include "training/head_loss.h"
+#include "training/memory.h"
 #include "training/trainer.h"
 
 // Training at a language model's vocabulary: the loss without all logits, parts of a batch, and
@@ -147,8 +148,8 @@ TEST(Language, SumsOfManyPartsAreFloat32) {
   }
 }
 
-// Blocks that are run again in backward: nothing is different but the memory.
-TEST(Language, RecomputedBlocksAreTheSame) {
+// What is made again in backward is what it was: nothing is different but the memory.
+TEST(Language, WhatIsMadeAgainIsTheSame) {
   for (const char* name : {"delta_net", "delta_product", "mamba", "gla", "rwkv7", "slstm", "mlstm",
                            "attention", "diagonal", "full_matrix", "matrix_product"})
     for (const char* precision : {"float32", "bfloat16"}) {
@@ -159,11 +160,33 @@ TEST(Language, RecomputedBlocksAreTheSame) {
       };
       // With few tokens the first block reads a table.
       for (const int64_t vocabulary : {int64_t(7), int64_t(1500)}) {
-        const auto kept = train(make(vocabulary), training_of(4, 2, precision, "none"), 2, 12);
-        const auto again = train(make(vocabulary), training_of(4, 2, precision, "block"), 2, 12);
-        expect_same_bits(kept, again, cat(name, " ", precision, " ", vocabulary));
+        const auto kept = train(make(vocabulary), training_of(4, 2, precision), 2, 12);
+        for (const char* what : {"cheap", "block"})
+          expect_same_bits(kept, train(make(vocabulary), training_of(4, 2, precision, what), 2, 12),
+                           cat(name, " ", precision, " ", vocabulary, " ", what));
       }
     }
+}
+
+// What a forward leaves for backward.
+TEST(Language, WhatIsMadeAgainTakesLessMemory) {
+  reuse_memory();
+  const auto config = load<model::ModelConfig>(
+      Section::from_text("width: 64\nlayers: 4\nmixer: {name: delta_net, heads: 2, key_dim: 32}"));
+  model::Model model(config, kTokens, 5);
+  const Batch batch = batch_of(RandomText(kTokens, kLength), 16);
+  const auto kept = [&](model::Model::Recompute what) {
+    model.recompute(what);
+    const size_t before = memory_use().live;
+    model::State state;
+    const Tensor h = model.hidden(batch.input, state, batch.context);
+    state.clear();
+    return double(memory_use().live - before);
+  };
+  using Recompute = model::Model::Recompute;
+  const double all = kept(Recompute::kNothing);
+  EXPECT_LT(kept(Recompute::kCheap), 0.85 * all);
+  EXPECT_LT(kept(Recompute::kBlocks), 0.3 * all);
 }
 
 // An evaluation does without all logits as well.
@@ -177,12 +200,14 @@ TEST(Language, EvaluationInChunksIsTheEvaluationOfAllLogits) {
   EXPECT_EQ(many.tokens.count, 64 * (kLength - 1));
 }
 
-TEST(Language, RecomputedBlocksTakeLessMemory) {
+TEST(Language, EstimatesKnowWhatIsMadeAgain) {
   const RandomText task(kTokens, kLength);
   const auto model = small_model();
   const auto none = estimate_memory(*model, task, training_of(64, 1)),
+             cheap = estimate_memory(*model, task, training_of(64, 1, "float32", "cheap")),
              block = estimate_memory(*model, task, training_of(64, 1, "float32", "block"));
-  EXPECT_LT(block.batch, none.batch);
+  EXPECT_LT(cheap.batch, none.batch);
+  EXPECT_LT(block.batch, cheap.batch);
 }
 
 // Logits with the weights of the start are nearly independent and normal with variance std^2 D,

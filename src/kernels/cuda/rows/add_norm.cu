@@ -1,7 +1,7 @@
 #include "kernels/cuda/rows/add_norm.h"
 #include "kernels/cuda/rows/row_array.cuh"
 
-// A row belongs to as many neighbouring threads as it has packs of eight values, at most a block. A
+// A row belongs to as many neighbouring threads as it has packs of eight values, at most a warp. A
 // thread keeps its pack in registers between the two looks at a row. Where rows are full packs on
 // 16 bytes, in types the models have, the compiler knows it: a load behind a branch waits for the
 // one before.
@@ -55,31 +55,9 @@ __device__ __forceinline__ void load(Type type, const RowArray& x, int64_t row, 
   for (int i = 0; i < kPack; ++i) out[i] = pack.get(type, i);
 }
 
-// Threads for a row of D values: a power of two.
-int row_lanes(int64_t D) {
-  int lanes = 1;
-  while (lanes < kThreads && lanes * kPack < D) lanes *= 2;
-  return lanes;
-}
-
-// The sum over the threads of a row, which all of them get. Where they are several warps, every
-// thread of the block must come here equally often.
-template <class R> __device__ __forceinline__ R sum_of_row(R x, int lanes, R* shared) {
-  if (lanes <= 32) return sum_of_lanes(x, lanes);
-  x = sum_of_lanes(x, 32);
-  const int warp = int(threadIdx.x) / 32, warps = lanes / 32, first = warp / warps * warps;
-  __syncthreads();  // the sums before these have been read
-  if (threadIdx.x % 32 == 0) shared[warp] = x;
-  __syncthreads();
-  R sum = 0;
-  for (int i = 0; i < warps; ++i) sum += shared[first + i];
-  return sum;
-}
-
 template <class How>
 __global__ void __launch_bounds__(kThreads) add_norm(const AddNorm p, const How how) {
   using R = typename How::Real;
-  __shared__ R shared[kThreads / 32];
   const int lanes = how.lanes;
   const Wide wide = how.wide;
   const int64_t row = int64_t(blockIdx.x) * (kThreads / lanes) + int(threadIdx.x) / lanes;
@@ -102,7 +80,7 @@ __global__ void __launch_bounds__(kThreads) add_norm(const AddNorm p, const How 
 #pragma unroll
     for (int i = 0; i < kPack; ++i) squares += s[i] * s[i];
   }
-  const R r = inverse_root(sum_of_row(squares, lanes, shared) / R(p.D) + R(p.eps));
+  const R r = inverse_root(sum_of_lanes(squares, lanes) / R(p.D) + R(p.eps));
   if (!mine) return;
   const R* const weight = static_cast<const R*>(p.weight);
 #pragma unroll
@@ -116,7 +94,7 @@ template <class How>
 __global__ void __launch_bounds__(kThreads, How::kFull ? 4 : 1)
     gradients(const AddNorm p, const AddNormGradient g, const How how) {
   using R = typename How::Real;
-  __shared__ R sums[kThreads * kPack], shared[kThreads / 32];
+  __shared__ R sums[kThreads * kPack];
   const int lanes = how.lanes, at_once = kThreads / lanes, own = int(threadIdx.x) / lanes;
   const Wide wide = how.wide;
   const Place at(p.D, how);
@@ -136,8 +114,8 @@ __global__ void __launch_bounds__(kThreads, How::kFull ? 4 : 1)
     }
 #pragma unroll
     for (int i = 0; i < kPack; ++i) squares += s[i] * s[i], along += s[i] * dh[i] * w[i];
-    const R r = inverse_root(sum_of_row(squares, lanes, shared) / R(p.D) + R(p.eps));
-    const R back = sum_of_row(along, lanes, shared) / R(p.D) * r * r;
+    const R r = inverse_root(sum_of_lanes(squares, lanes) / R(p.D) + R(p.eps));
+    const R back = sum_of_lanes(along, lanes) / R(p.D) * r * r;
     if (!mine) continue;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
@@ -163,10 +141,7 @@ template <Type kX, Type kY, Type kH, class F> void for_lanes(int lanes, F&& f) {
     case 4: return f(Known<kX, kY, kH, 4>());
     case 8: return f(Known<kX, kY, kH, 8>());
     case 16: return f(Known<kX, kY, kH, 16>());
-    case 32: return f(Known<kX, kY, kH, 32>());
-    case 64: return f(Known<kX, kY, kH, 64>());
-    case 128: return f(Known<kX, kY, kH, 128>());
-    default: return f(Known<kX, kY, kH, 256>());
+    default: return f(Known<kX, kY, kH, 32>());
   }
 }
 
@@ -174,7 +149,7 @@ template <Type kX, Type kY, Type kH, class F> void for_lanes(int lanes, F&& f) {
 template <class F> void for_types(const AddNorm& p, bool reads_y, const Wide& wide, F&& f) {
   check(p.D <= kAddNormMost, "[add_norm] rows have up to ", kAddNormMost, " values, got ", p.D);
   constexpr Type kNarrow = Type::kBFloat16, kSingle = Type::kFloat32;
-  const int lanes = row_lanes(p.D);
+  const int lanes = lanes_of(p.D);
   const bool full = lanes >= 4 && p.D == int64_t(lanes) * kPack && wide.x && wide.y && wide.s &&
                     wide.h && wide.ds && wide.dh && wide.dx && wide.dy;
   const auto are = [&](Type x, Type y, Type h) {
@@ -191,7 +166,7 @@ template <class F> void for_types(const AddNorm& p, bool reads_y, const Wide& wi
 
 void add_norm_forward(const AddNorm& p, void* stream) {
   if (p.rows == 0 || p.D == 0) return;
-  const int lanes = row_lanes(p.D);
+  const int lanes = lanes_of(p.D);
   const int64_t blocks = (p.rows * lanes + kThreads - 1) / kThreads;
   check(blocks < (int64_t(1) << 31), "[add_norm] too many rows for a grid");
   Wide wide;
@@ -204,7 +179,7 @@ void add_norm_forward(const AddNorm& p, void* stream) {
 }
 
 int64_t add_norm_parts(int64_t rows, int64_t D) {
-  const int64_t at_once = kThreads / row_lanes(D), groups = (rows + at_once - 1) / at_once;
+  const int64_t at_once = kThreads / lanes_of(D), groups = (rows + at_once - 1) / at_once;
   return groups < kMostParts ? groups : kMostParts;
 }
 
