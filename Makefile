@@ -75,6 +75,7 @@ pages: build  ## write the pages that are made from the program, its headers and
 	@build/lrnn show --keys --markdown >docs/reference.md
 	@scripts/commands.py
 	@scripts/api.py
+	@scripts/python_api.py
 	@scripts/tables.py
 
 format:  ## clang-format over our sources

@@ -29,7 +29,7 @@ from .ops import (
     slstm,
     swiglu,
 )
-from .runs import check, compile, evaluate, spectrum, train, verify  # noqa: A004
+from .runs import check, compile, evaluate, explain, spectrum, train, verify  # noqa: A004
 
 __all__ = [
     "Error",
@@ -38,6 +38,7 @@ __all__ = [
     "compile",
     "delta_product",
     "evaluate",
+    "explain",
     "fla",
     "gated_linear_attention",
     "l2_norm",

@@ -335,7 +335,8 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     >>> lrnn.rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2), 0.0).square().mean().item()
     1.0
     """
-    return _rms_norm(x, weight, eps)
+    y: Tensor = _rms_norm(x, weight, eps)
+    return y
 
 
 @in_our_words
@@ -345,7 +346,8 @@ def l2_norm(x: Tensor, eps: float) -> Tensor:
     >>> [round(value, 3) for value in lrnn.l2_norm(torch.tensor([3.0, 4.0]), 0.0).tolist()]
     [0.6, 0.8]
     """
-    return _l2_norm(x, eps)
+    y: Tensor = _l2_norm(x, eps)
+    return y
 
 
 @in_our_words
@@ -356,7 +358,8 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     >>> torch.allclose(lrnn.swiglu(gate, up), torch.nn.functional.silu(gate) * up)
     True
     """
-    return _swiglu(gate, up)
+    y: Tensor = _swiglu(gate, up)
+    return y
 
 
 @in_our_words

@@ -38,7 +38,10 @@ Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);
 Action check_automaton(CLI::App& app);
 
-// The whole program but for main's catch: `arguments` without the program's own name.
+// The whole program: one sentence for people where something is wrong, an exit code for scripts, a
+// line for who watches. `arguments` without the program's own name.
+int program(const std::vector<std::string>& arguments);
+// The same without the last catch.
 int run(const std::vector<std::string>& arguments);
 
 // From here on the first Ctrl-C (or SIGTERM) only raises a flag, so that the work can stop where

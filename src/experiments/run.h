@@ -10,6 +10,7 @@
 #include "training/config.h"
 #include "training/estimate.h"
 #include "training/evaluate.h"
+#include "training/ranks.h"
 
 namespace lrnn::experiments {
 
@@ -62,6 +63,7 @@ struct TrainOptions {
   bool extend = false;       // with resume: train.steps and train.stop_at may have changed
   bool overwrite = false;    // removes the run that is there, if it is one and nothing else
   bool tensorboard = false;  // write event files, too; a run that has them goes on with them
+  training::Ranks ranks = {};  // several processes train the model; the lead alone has the folder
   std::function<void(const Progress&)> progress = {};  // called now and then
   std::function<void(const std::string&)> warn = {};   // of what is no error; default: stderr
   std::function<bool()> interrupted = {};              // true: finish the step, save, stop
