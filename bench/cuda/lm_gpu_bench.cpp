@@ -53,7 +53,7 @@ const Shape kShapes[] = {
 };
 
 struct Options {
-  std::string only, accuracy = "auto", recompute = "none";
+  std::string only, accuracy = "auto", recompute = "auto";
   int64_t updates = 20, accumulate = 1;
   bool loss = false, eager = false;
 };
@@ -162,7 +162,7 @@ int run(int argc, char** argv) {
   app.add_option("--updates", options.updates, "that are timed")->check(CLI::PositiveNumber);
   app.add_option("--accumulate", options.accumulate, "parts")->check(CLI::PositiveNumber);
   app.add_option("--accuracy", options.accuracy, "auto, fast, accurate or exact");
-  app.add_option("--recompute", options.recompute, "none, cheap or block");
+  app.add_option("--recompute", options.recompute, "auto, none, cheap or block");
   app.add_flag("--eager", options.eager, "record nothing");
   app.add_flag("--loss", options.loss, "the loss op, and no model");
   CLI11_PARSE(app, argc, argv);

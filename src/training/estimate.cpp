@@ -82,7 +82,8 @@ class Estimator {
         gpu_(gpu),
         element_(model.config().dtype == "float64" ? 8 : 4),
         narrow_(config.precision == "bfloat16" ? kNarrow : 1),
-        kept_(config.recompute == "cheap" ? kCheap * kKept : kKept),
+        recompute_(recompute_of(config, model.vocabulary(), gpu)),
+        kept_(recompute_ == model::Model::Recompute::kCheap ? kCheap * kKept : kKept),
         widths_(widths_of(model)) {}
 
   // Forward and backward of one part of a batch.
@@ -103,7 +104,7 @@ class Estimator {
       if (attends && gpu_)
         block += kScores * count * s.longest * s.longest *
                  heads_of(model_.config().mixer_of(int64_t(i)));
-      if (config_.recompute == "block")
+      if (recompute_ == model::Model::Recompute::kBlocks)
         numbers += tokens * width * (1 + narrow_), most = std::max(most, block);
       else
         numbers += block;
@@ -142,7 +143,9 @@ class Estimator {
   const tasks::Task& task_;
   const TrainConfig& config_;
   bool gpu_;
-  double element_, narrow_, kept_;
+  double element_, narrow_;
+  model::Model::Recompute recompute_;
+  double kept_;
   std::vector<Width> widths_;
 };
 

@@ -27,7 +27,7 @@ struct Trained {
 TrainConfig training_of(int64_t batch, int64_t parts, const std::string& precision = "bfloat16") {
   TrainConfig out;
   out.batch = batch, out.accumulate = parts, out.warmup = 0, out.clip = 1;
-  out.precision = precision;
+  out.precision = precision, out.recompute = "none";
   return out;
 }
 

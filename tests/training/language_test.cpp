@@ -5,7 +5,6 @@
 #include "training/estimate.h"
 #include "training/evaluate.h"
 #include "training/head_loss.h"
-#include "training/memory.h"
 #include "training/trainer.h"
 
 // Training at a language model's vocabulary: the loss without all logits, parts of a batch, and
@@ -168,25 +167,16 @@ TEST(Language, WhatIsMadeAgainIsTheSame) {
     }
 }
 
-// What a forward leaves for backward.
-TEST(Language, WhatIsMadeAgainTakesLessMemory) {
-  reuse_memory();
-  const auto config = load<model::ModelConfig>(
-      Section::from_text("width: 64\nlayers: 4\nmixer: {name: delta_net, heads: 2, key_dim: 32}"));
-  model::Model model(config, kTokens, 5);
-  const Batch batch = batch_of(RandomText(kTokens, kLength), 16);
-  const auto kept = [&](model::Model::Recompute what) {
-    model.recompute(what);
-    const size_t before = memory_use().live;
-    model::State state;
-    const Tensor h = model.hidden(batch.input, state, batch.context);
-    state.clear();
-    return double(memory_use().live - before);
-  };
+TEST(Language, OnAGpuLanguageModelsKeepLess) {
   using Recompute = model::Model::Recompute;
-  const double all = kept(Recompute::kNothing);
-  EXPECT_LT(kept(Recompute::kCheap), 0.85 * all);
-  EXPECT_LT(kept(Recompute::kBlocks), 0.3 * all);
+  TrainConfig config;
+  EXPECT_EQ(recompute_of(config, 32000, true), Recompute::kCheap);
+  EXPECT_EQ(recompute_of(config, 32000, false), Recompute::kNothing);
+  EXPECT_EQ(recompute_of(config, 7, true), Recompute::kNothing);
+  config.recompute = "block";
+  EXPECT_EQ(recompute_of(config, 7, false), Recompute::kBlocks);
+  config.recompute = "none";
+  EXPECT_EQ(recompute_of(config, 32000, true), Recompute::kNothing);
 }
 
 // An evaluation does without all logits as well.
