@@ -7,6 +7,7 @@
 #include "mixers/initial.h"
 #include "model/block.h"
 #include "model/run_again.h"
+#include "ops/again.h"
 #include "ops/no_memory.h"
 
 namespace lrnn::model {
@@ -30,6 +31,7 @@ class Trunk : public torch::nn::Module {
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
+    const ops::MakeAgain cheap(recompute == Model::Recompute::kCheap);
     Stream x{{embeddings_->weight, tokens}, {}};
     // Few tokens of many: looking them up first is less work than transforming the table. A
     // language's is never worth it, for rows of all that comes of it have to be looked up as well.
@@ -41,7 +43,8 @@ class Trunk : public torch::nn::Module {
       const bool last = i + 1 == blocks_.size();
       const Context here = layer_context(context, i, last, first_values);
       // A table is small, and its gradient is a sum with the head's, which would change its order.
-      const bool again = recompute && at::GradMode::is_enabled() && !context.observe;
+      const bool again =
+          recompute == Model::Recompute::kBlocks && at::GradMode::is_enabled() && !context.observe;
       x = again && !x.x.token.defined() ? run_again_in_backward(blocks_[i], x, state[i], here)
                                         : blocks_[i]->forward(x, state[i], here);
     }
@@ -54,7 +57,7 @@ class Trunk : public torch::nn::Module {
   ops::Weight tied_head() const { return embeddings_->read(); }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
-  bool recompute = false;
+  Model::Recompute recompute = Model::Recompute::kNothing;
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last,
@@ -207,12 +210,12 @@ ops::Weight Model::head() const {
   return impl_->head ? impl_->head->read() : impl_->trunk->tied_head();
 }
 
-void Model::recompute_blocks(bool on) {
+void Model::recompute(Recompute what) {
   for (const auto& block : impl_->trunk->blocks())
-    if (on && block->mixer().reads_first_values())
+    if (what == Recompute::kBlocks && block->mixer().reads_first_values())
       throw Error("blocks that share values (value_rank of rwkv7) cannot be computed again alone",
                   "leave train.recompute at none");
-  impl_->trunk->recompute = on;
+  impl_->trunk->recompute = what;
 }
 
 int64_t Model::state_size(int64_t tokens) const {

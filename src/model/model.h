@@ -124,9 +124,14 @@ class Model : public torch::nn::Module {
   // they are tied it is the embedding.
   Tensor hidden(const Tensor& tokens, State& state, const Context& context = {});
   ops::Weight head() const;
-  // Whether a forward with gradients keeps only what goes into each block and lets backward run it
-  // again: less memory, a third more work, the same bits. No gradient comes through a state then.
-  void recompute_blocks(bool on);
+  // What backward makes again instead of keeping it: less memory and more work, the same bits.
+  // Where blocks are run again no gradient comes through a state.
+  enum class Recompute {
+    kNothing,
+    kCheap,   // norms, short convolutions and what is multiplied with a SiLU
+    kBlocks,  // all of a block but what goes into it
+  };
+  void recompute(Recompute what);
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens

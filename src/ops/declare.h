@@ -2,6 +2,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/library.h>
 
+#include "ops/again.h"
 #include "ops/autocast.h"
 #include "ops/back_end.h"
 #include "ops/half.h"
@@ -65,17 +66,17 @@ void refuse_next_derivative(const char* op, const variable_list& from, const var
 // As large as x, and one number in memory.
 Tensor size_alone(const Tensor& x);
 
-template <class In> struct OpNode final : torch::autograd::Node {
+template <class In> struct OpNode final : torch::autograd::Node, MakesAgain {
   using Result = typename In::Result;
   In settings;  // the tensors are saved apart
-  c10::SmallVector<SavedVariable, 6> inputs;
+  c10::SmallVector<KeptInput, 6> inputs;
   c10::SmallVector<SavedVariable, 2> results;  // those that backward reads
   std::vector<SavedVariable> kept;
 
   explicit OpNode(const In& in, c10::ArrayRef<Slot> given) : settings(in) {
     set_next_edges(edges_of(given));
     each_tensor(settings, [&](Tensor& x, const Field& field) {
-      inputs.emplace_back(field.unused ? size_alone(x) : x, false);
+      inputs.emplace_back(field.unused ? size_alone(x) : x);
       x.reset();
     });
   }
@@ -92,6 +93,7 @@ template <class In> struct OpNode final : torch::autograd::Node {
     for (auto& saved : inputs) saved.reset_data();
     for (auto& saved : results) saved.reset_data();
     for (auto& saved : kept) saved.reset_data();
+    forget_made();
   }
   variable_list apply(variable_list&& grads) override {
     bool any = false;
@@ -119,6 +121,21 @@ template <class In> struct OpNode final : torch::autograd::Node {
     each_tensor(in, [&](const Tensor& x, const Field&) { from.push_back(x); });
     if (at::GradMode::is_enabled()) refuse_next_derivative(In::kName, from, all);
     return all;
+  }
+
+ protected:
+  // Those that say so: one pass over their inputs, with nothing kept.
+  bool can_make_again() const override {
+    return requires { In::kCheap; };
+  }
+  std::vector<Tensor> make_again() override {
+    In in = settings;
+    size_t i = 0;
+    each_tensor(in, [&](Tensor& x, const Field&) { x = inputs[i++].unpack(); });
+    std::vector<Tensor> out;
+    const Result made = call_forward(in);
+    each_tensor(made, [&](const Tensor& x, const Field&) { out.push_back(x); });
+    return out;
   }
 };
 

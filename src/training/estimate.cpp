@@ -16,6 +16,7 @@ namespace {
 // alone holds kHeld. Every block adds kStream times the width, and kStates of its states per
 // sequence.
 constexpr double kKept = 1.75, kHeld = 1.25, kStream = 3, kStates = 1.5;
+constexpr double kCheap = 0.7;      // of that, where norms and the like are made again
 constexpr double kNarrow = 0.65;    // of that in bfloat16, where most of it is half as large
 constexpr double kLogits = 4;       // logits, their softmax, and the gradients of both
 constexpr double kTokenBytes = 40;  // of an example: input and target, drawn and as tensors
@@ -84,6 +85,8 @@ class Estimator {
         gpu_(gpu),
         element_(model.config().dtype == "float64" ? 8 : 4),
         narrow_(config.precision == "bfloat16" ? kNarrow : 1),
+        recompute_(recompute_of(config, model.vocabulary(), gpu)),
+        kept_(recompute_ == model::Model::Recompute::kCheap ? kCheap * kKept : kKept),
         widths_(widths_of(model)) {}
 
   // Forward and backward of one part of a batch.
@@ -99,12 +102,12 @@ class Estimator {
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
-      const double given = kKept * (last ? widths_[i].mixer : widths_[i].block);
+      const double given = kept_ * (last ? widths_[i].mixer : widths_[i].block);
       double block = here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
         block += kScores * count * s.longest * s.longest *
                  heads_of(model_.config().mixer_of(int64_t(i)));
-      if (config_.recompute == "block")
+      if (recompute_ == model::Model::Recompute::kBlocks)
         numbers += tokens * width * (1 + narrow_), most = std::max(most, block);
       else
         numbers += block;
@@ -144,6 +147,8 @@ class Estimator {
   const TrainConfig& config_;
   bool gpu_;
   double element_, narrow_;
+  model::Model::Recompute recompute_;
+  double kept_;
   std::vector<Width> widths_;
 };
 

@@ -7,6 +7,7 @@
 #include "ops/torch.h"
 #include "training/batch.h"
 #include "training/evaluate_text.h"
+#include "training/head_loss.h"
 #include "training/precision.h"
 #include "training/recordings.h"
 
@@ -141,6 +142,11 @@ struct Evaluator::Forwards {
   // Casts of the weights belong into a recording, hence the precision inside.
   void work(const Batch& batch, const std::string& precision, Said& said) {
     Precision guard(precision, model_.device().type());
+    if (has_many_logits(model_, batch)) {
+      const auto rows = head_scores(model_, batch);
+      said = {rows.loss.sum(), rows.right};
+      return;
+    }
     model::State state;
     const auto logits = model_.forward(batch.input, state, batch.context);
     said = {loss_sum(logits, batch), right(logits, batch)};

@@ -21,6 +21,13 @@ bool has_many_logits(int64_t vocabulary, int64_t rows) {
   return vocabulary >= kLanguage && rows * vocabulary >= kManyLogits;
 }
 
+model::Model::Recompute recompute_of(const TrainConfig& config, int64_t vocabulary, bool gpu) {
+  using Recompute = model::Model::Recompute;
+  if (config.recompute == "block") return Recompute::kBlocks;
+  const bool automatic = config.recompute == "auto" && gpu && vocabulary >= kLanguage;
+  return config.recompute == "cheap" || automatic ? Recompute::kCheap : Recompute::kNothing;
+}
+
 ops::LinearCrossEntropyResult head_loss(model::Model& model, const Batch& batch, double share) {
   // The weight itself, not a copy in bfloat16: its gradient stays float32.
   return ops::linear_cross_entropy({.h = rows_of(model, batch),

@@ -2,8 +2,10 @@
 #include "model/model.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "training/batch.h"
+#include "training/config.h"
 
-// The loss of a batch without all of its logits at once.
+// What is done otherwise for a language's vocabulary: the loss of a batch without all of its logits
+// at once, and less that is kept for backward.
 namespace lrnn::training {
 
 // Whether there are so many logits that they are better never held together: 64 MB of them in
@@ -12,6 +14,9 @@ bool has_many_logits(int64_t vocabulary, int64_t rows);
 inline bool has_many_logits(const model::Model& model, const Batch& batch) {
   return has_many_logits(model.vocabulary(), batch.target.numel());
 }
+
+// What train.recompute means for a model of that vocabulary.
+model::Model::Recompute recompute_of(const TrainConfig& config, int64_t vocabulary, bool gpu);
 
 // share times the sum of the cross-entropies at the targets, and how many targets were hit. Called
 // where Precision holds.

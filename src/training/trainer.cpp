@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ops/torch.h"
+#include "training/head_loss.h"
 #include "training/nonfinite.h"
 #include "training/schedule.h"
 
@@ -44,7 +45,7 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),
                 "make the batch larger, or start fewer processes");
-  model.recompute_blocks(config.recompute == "block");
+  model.recompute(recompute_of(config, model.vocabulary(), !model.device().is_cpu()));
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config, ranks)
                    : recorded(model, optimizer_, config, bucket_of(task), record);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/training/random_text.h"
 #include "tests/training/small.h"
 #include "training/trainer.h"
 
@@ -121,6 +122,29 @@ TEST(MemoryOfTraining, LeavesEveryBit) {
   survivor = torch::ones({1000});
   c10::SetCPUAllocator(before, 1);
   for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(torch::equal(plain[i], reused[i])) << i;
+}
+
+// What a forward leaves for backward.
+TEST_F(Memory, WhatIsMadeAgainIsNotKept) {
+  constexpr int64_t kTokens = 2048, kLength = 128, kCount = 16;
+  const auto config = load<model::ModelConfig>(
+      Section::from_text("width: 64\nlayers: 4\nmixer: {name: delta_net, heads: 2, key_dim: 32}"));
+  model::Model model(config, kTokens, 5);
+  const RandomText task(kTokens, kLength);
+  const auto examples = draw(task, 1, tasks::Split::kTrain, task.train_length, 0, kCount);
+  const Batch batch = make_batch(examples.data(), kCount, kTokens);
+  const auto kept = [&](model::Model::Recompute what) {
+    model.recompute(what);
+    const size_t before = memory_use().live;
+    model::State state;
+    const torch::Tensor h = model.hidden(batch.input, state, batch.context);
+    state.clear();
+    return double(memory_use().live - before);
+  };
+  using Recompute = model::Model::Recompute;
+  const double all = kept(Recompute::kNothing);
+  EXPECT_LT(kept(Recompute::kCheap), 0.85 * all);
+  EXPECT_LT(kept(Recompute::kBlocks), 0.3 * all);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "ops/again.h"
 #include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/norm/norm.h"
@@ -17,27 +18,34 @@ using BackwardFunction = std::tuple<Tensor, Tensor, Tensor>(const MaybeTensor& d
                                                             const Tensor& s, const Tensor& weight,
                                                             double eps, at::ScalarType y);
 
-struct AddNormBackward final : torch::autograd::Node {
+struct AddNormBackward final : torch::autograd::Node, MakesAgain {
   SavedVariable s, weight;
-  at::ScalarType y_type = at::kFloat;
+  at::ScalarType y_type = at::kFloat, h_type = at::kFloat;
   double eps = 0;
   bool added = false;  // s is an output, the first one, and not x
 
   std::string name() const override { return "AddNormBackward"; }
-  void release_variables() override { s.reset_data(), weight.reset_data(); }
+  void release_variables() override { s.reset_data(), weight.reset_data(), forget_made(); }
+  Tensor stream() { return added ? s.unpack(shared_from_this()) : s.unpack(); }
   variable_list apply(variable_list&& grad) override {
     check_last_derivative("add_norm", grad, " on a GPU");
     std::lock_guard<std::mutex> lock(mutex_);
     const Tensor ds = added ? grad[0] : Tensor(), dh = added ? grad[1] : grad[0];
-    const Tensor stream = added ? s.unpack(shared_from_this()) : s.unpack();
     if (!dh.defined()) {
       if (!added || !ds.defined()) return variable_list(3);
       return {ds, ds.to(y_type), Tensor()};
     }
     static const auto op = find_op<BackwardFunction>("lrnn::add_norm_backward");
     auto [dx, dy, dweight] = below_autograd(
-        [&] { return op.call(maybe(ds), dh, stream, weight.unpack(), eps, y_type); });
+        [&] { return op.call(maybe(ds), dh, stream(), weight.unpack(), eps, y_type); });
     return {dx, added ? dy : Tensor(), dweight};
+  }
+
+ protected:
+  std::vector<Tensor> make_again() override {  // the stream is kept
+    static const auto op = find_op<ForwardFunction>("lrnn::add_norm");
+    const Tensor h = std::get<1>(op.call(stream(), {}, weight.unpack(), eps, h_type));
+    return added ? std::vector<Tensor>{Tensor(), h} : std::vector<Tensor>{h};
   }
 };
 
@@ -88,7 +96,7 @@ std::pair<Tensor, Tensor> add_norm(const Tensor& x, const Tensor& y, const Tenso
   auto [s, h] = below_autograd([&] { return op.call(x, maybe(y), weight, eps, type); });
   if (!y.defined()) s = x;
   if (!node) return {s, h};
-  node->added = y.defined(), node->eps = eps;
+  node->added = y.defined(), node->eps = eps, node->h_type = type;
   if (y.defined()) node->y_type = y.scalar_type();
   node->weight = SavedVariable(weight, false);
   if (y.defined()) torch::autograd::set_history(s, node);

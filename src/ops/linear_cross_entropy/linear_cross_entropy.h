@@ -31,8 +31,8 @@ struct LinearCrossEntropy {
   static constexpr int64_t kRowsAtOnce = 4096;
   using Result = LinearCrossEntropyResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
-    visit(in.h, main_input("h", "RD"));
-    visit(in.weight, needed("weight", "VD", Kind::kCast));
+    visit(in.h, main_input("h", "RD").unread());
+    visit(in.weight, needed("weight", "VD", Kind::kCast).unread());
     visit(in.target, needed("target", "R", Kind::kIndex));
     visit(in.share, "share");
   }

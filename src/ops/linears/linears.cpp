@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ops/again.h"
 #include "ops/join/join.h"
 #include "ops/linears/few_linear.h"
 #include "ops/node.h"
@@ -31,7 +32,7 @@ Tensor matrix_of(const Group& group, const std::vector<Tensor>& weights) {
 }
 
 struct LinearsBackward final : torch::autograd::Node {
-  SavedVariable x;
+  KeptInput x;
   std::vector<SavedVariable> weights;  // [outs[i],D]
   std::vector<int64_t> outs;
   std::vector<Group> groups;  // each has one result
@@ -46,6 +47,7 @@ struct LinearsBackward final : torch::autograd::Node {
   variable_list apply(variable_list&& grad) override {
     std::lock_guard<std::mutex> lock(mutex_);
     again = differentiated_again(grad);
+    if (x.is_made_again()) check_last_derivative("linears", grad, " where inputs are made again");
     return backward_call(grad, [&] { return gradients(grad); });
   }
 
@@ -113,7 +115,7 @@ std::vector<Tensor> products(const Tensor& x, const std::vector<Tensor>& weights
   if (torch::autograd::compute_requires_grad(x, weights)) {
     node.reset(new LinearsBackward, torch::autograd::deleteNode);
     node->set_next_edges(torch::autograd::collect_next_edges(x, weights));
-    node->x = SavedVariable(x, false);
+    node->x = KeptInput(x);
     node->D = D, node->groups = groups;
     for (const auto& w : weights)
       node->weights.emplace_back(w, false), node->outs.push_back(w.size(0));

@@ -25,6 +25,7 @@ struct RmsNorm {
   double eps = kToBeGiven;
 
   static constexpr const char* kName = "rms_norm";
+  static constexpr bool kCheap = true;  // to make again
   static constexpr bool kMean = true;
   using Result = NormResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
@@ -39,6 +40,7 @@ struct L2Norm {
   double eps = kToBeGiven;
 
   static constexpr const char* kName = "l2_norm";
+  static constexpr bool kCheap = true;
   static constexpr bool kMean = false;
   using Result = NormResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {

@@ -23,6 +23,7 @@ struct Swiglu {
   torch::Tensor gate, up;
 
   static constexpr const char* kName = "swiglu";
+  static constexpr bool kCheap = true;  // to make again
   using Result = SwigluResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
     visit(in.gate, main_input("gate", "*D"));
@@ -34,6 +35,7 @@ struct SwigluHalves {
   torch::Tensor gate_up;
 
   static constexpr const char* kName = "swiglu_halves";
+  static constexpr bool kCheap = true;
   using Result = SwigluResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
     visit(in.gate_up, main_input("gate_up", "*E"));

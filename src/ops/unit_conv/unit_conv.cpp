@@ -14,7 +14,7 @@ Tensor heads(const Tensor& y, int64_t units, int64_t group) {
   return y.narrow(2, 0, units).unflatten(2, {units / group, group});
 }
 
-struct UnitConvBackward final : torch::autograd::Node {
+struct UnitConvBackward final : torch::autograd::Node, MakesAgain {
   SavedVariable x, weight, state;
   std::vector<int64_t> sizes;
   int64_t units = 0, group = 1;
@@ -22,6 +22,7 @@ struct UnitConvBackward final : torch::autograd::Node {
   std::string name() const override { return "UnitConvBackward"; }
   void release_variables() override {
     for (auto* saved : {&x, &weight, &state}) saved->reset_data();
+    forget_made();
   }
   variable_list apply(variable_list&& grad) override {
     static const auto op =
@@ -39,6 +40,15 @@ struct UnitConvBackward final : torch::autograd::Node {
                      group, eps);
     });
     return {dx, dweight};
+  }
+
+ protected:
+  std::vector<Tensor> make_again() override {
+    static const auto op = find_op<decltype(unit_conv_in_steps)>("lrnn::unit_conv_forward");
+    auto [y, last] =
+        op.call(x.unpack(), weight.unpack(), maybe(state.unpack()), sizes, units, group, eps);
+    y.push_back(last);
+    return y;
   }
 };
 
