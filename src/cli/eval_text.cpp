@@ -68,13 +68,13 @@ void measure_text(EvaluatedText& one, const EvalArguments& a) {
   const training::Threads threads(
       training::choose_threads(*one.run.model, *one.run.task, one.run.config.train));
   const auto names = one.task->domains();
-  std::vector<experiments::ByPosition> positions(names.size());
+  std::vector<experiments::ByPosition> positions(names.size(), experiments::ByPosition(a.smooth));
   one.whole = training::evaluate_text(*one.run.model, *one.task, how,
                                       [&](const auto& example, const auto& losses) {
                                         positions[size_t(example.domain)].add(example, losses);
                                       });
   for (size_t i = 0; i < names.size(); ++i)
-    if (auto rows = positions[i].rows(a.smooth); !rows.empty())
+    if (auto rows = positions[i].rows(); !rows.empty())
       one.curves.push_back({names[i], std::move(rows)});
 }
 

@@ -10,8 +10,8 @@ namespace lrnn::experiments {
 struct PositionLoss {
   int64_t position = 0;  // tokens read when it predicts: 1, 2, …
   double loss = 0;       // mean over the sequences
-  double error = 0;      // of that mean: one standard error
-  double smoothed = 0;   // moving mean over positions
+  double smoothed = 0;   // the same of the moving mean over positions
+  double error = 0;      // of that, over the sequences: one standard error
   double running = 0;    // perplexity: exp(mean over sequences of the mean loss up to here)
   double accuracy = 0;
   int64_t sequences = 0;
@@ -19,16 +19,20 @@ struct PositionLoss {
 
 class ByPosition {
  public:
+  // Smoothed over so many positions, the place itself in the middle; over fewer near the ends, as
+  // many on one side as on the other, so that the steep beginning of a curve stays what it is.
+  explicit ByPosition(int64_t smooth) : half_(smooth / 2) {}
+
   void add(const tasks::Example& example, const training::TokenLosses& losses);
-  // Smoothed over `smooth` positions, the place itself in the middle; positions at which there
-  // never was a target are left out.
-  std::vector<PositionLoss> rows(int64_t smooth) const;
+  // Positions at which there never was a target are left out.
+  std::vector<PositionLoss> rows() const;
 
  private:
   struct Sum {
-    double loss = 0, squares = 0, running = 0;
-    int64_t right = 0, count = 0, until = 0;  // until: sequences with a target up to here
+    double loss = 0, smoothed = 0, squares = 0, running = 0;
+    int64_t right = 0, count = 0;
   };
+  int64_t half_;
   std::vector<Sum> sums_;
 };
 
