@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 # configure PRESET,FOLDER,FLAGS
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build cuda wheel test demo bench bench-gpu gpu-check sanitize docs pages format install clean
+.PHONY: help setup python build cuda wheel test demo bench bench-gpu bench-lm gpu-check sanitize docs pages format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -52,6 +52,10 @@ bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at be
 	@ninja -C build -j $(JOBS) benchmarks_gpu
 	@bench/gpu.sh build
 
+bench-lm: build  ## language models on a GPU: start, tokens a second, memory; PEER=--peer beside fla's
+	@ninja -C build -j $(JOBS) lm_gpu_bench
+	@$$([ -x .venv/bin/python3 ] && echo .venv/bin/python3 || echo python3) bench/lm.py --build build $(PEER) | tee build/bench-lm.jsonl
+
 gpu-check: build  ## every GPU kernel under compute-sanitizer; the report is build/gpu-check.txt
 	@scripts/gpu_check.sh build
 
@@ -71,6 +75,7 @@ pages: build  ## write the pages that are made from the program, its headers and
 	@build/lrnn show --keys --markdown >docs/reference.md
 	@scripts/commands.py
 	@scripts/api.py
+	@scripts/python_api.py
 	@scripts/tables.py
 
 format:  ## clang-format over our sources

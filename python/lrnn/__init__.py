@@ -20,6 +20,7 @@ from .ops import (
     delta_product,
     gated_linear_attention,
     l2_norm,
+    linear_cross_entropy,
     mlstm,
     rms_norm,
     rwkv7,
@@ -28,7 +29,7 @@ from .ops import (
     slstm,
     swiglu,
 )
-from .runs import check, compile, evaluate, spectrum, train, verify  # noqa: A004
+from .runs import check, compile, evaluate, explain, extract, spectrum, train, verify  # noqa: A004
 
 __all__ = [
     "Error",
@@ -37,9 +38,12 @@ __all__ = [
     "compile",
     "delta_product",
     "evaluate",
+    "explain",
+    "extract",
     "fla",
     "gated_linear_attention",
     "l2_norm",
+    "linear_cross_entropy",
     "load",
     "mlstm",
     "nn",

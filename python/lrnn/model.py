@@ -52,7 +52,7 @@ class Model(torch.nn.Module):
 
     def _own(self, name: str, tensor: Tensor) -> None:
         # nn.Parameter(tensor) would be another tensor, whose gradient the C++ model does not know.
-        tensor._is_param = True  # type: ignore[attr-defined]
+        tensor._is_param = True
         at: torch.nn.Module = self
         *path, last = name.split(".")
         for part in path:
@@ -77,11 +77,12 @@ class Model(torch.nn.Module):
             state: what an earlier call returned; without it the sequences begin here.
         """
         try:
-            return self._model.forward(ids, state, cu_seqlens)
+            out: tuple[Tensor, State] = self._model.forward(ids, state, cu_seqlens)
         except RuntimeError as error:
             if type(error) is RuntimeError and str(error).startswith(("model: ", "[")):
                 raise Error(*str(error).split("\n  ", 1)) from None
             raise
+        return out
 
     @torch.no_grad()
     def generate(

@@ -32,6 +32,7 @@ _short_conv = _lrnn.short_conv.default
 _rms_norm = _lrnn.rms_norm.default
 _l2_norm = _lrnn.l2_norm.default
 _swiglu = _lrnn.swiglu.default
+_linear_cross_entropy = _lrnn.linear_cross_entropy.default
 
 
 @in_our_words
@@ -334,7 +335,8 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     >>> lrnn.rms_norm(torch.tensor([3.0, 4.0]), torch.ones(2), 0.0).square().mean().item()
     1.0
     """
-    return _rms_norm(x, weight, eps)
+    y: Tensor = _rms_norm(x, weight, eps)
+    return y
 
 
 @in_our_words
@@ -344,7 +346,8 @@ def l2_norm(x: Tensor, eps: float) -> Tensor:
     >>> [round(value, 3) for value in lrnn.l2_norm(torch.tensor([3.0, 4.0]), 0.0).tolist()]
     [0.6, 0.8]
     """
-    return _l2_norm(x, eps)
+    y: Tensor = _l2_norm(x, eps)
+    return y
 
 
 @in_our_words
@@ -355,4 +358,35 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
     >>> torch.allclose(lrnn.swiglu(gate, up), torch.nn.functional.silu(gate) * up)
     True
     """
-    return _swiglu(gate, up)
+    y: Tensor = _swiglu(gate, up)
+    return y
+
+
+@in_our_words
+def linear_cross_entropy(h: Tensor, weight: Tensor, target: Tensor, share: float = 1.0) -> tuple[Tensor, Tensor]:
+    r"""The head of a language model and its loss, without ever holding all logits. With x = h weight^T,
+    over the rows r that have a target::
+
+        loss  = share sum_r (log sum_v exp(x_rv) - x_r,target)
+        right = how many rows have their largest logit at the target
+
+    4,096 rows are worked through at a time, gradients and all, so that backward only scales. The weight's
+    gradient is added up in float32; beside an h in bfloat16 the weight may be float32, as its gradient
+    then is.
+
+    Args:
+        h: [..,D]
+        weight: [V,D], of any type; it is read in the type of h
+        target: [..], int64 or int32; below 0: none
+        share: what the sum is multiplied by; 1 over the number of targets gives the mean
+
+    Returns:
+        loss and right, a number each, float32 (float64 beside float64); right has no derivative
+
+    >>> h, weight, target = torch.randn(6, 4), torch.randn(10, 4), torch.tensor([3, 1, -100, 4, 1, 5])
+    >>> loss, right = lrnn.linear_cross_entropy(h, weight, target, share=1 / 5)
+    >>> torch.allclose(loss, torch.nn.functional.cross_entropy(h @ weight.T, target))
+    True
+    """
+    loss, right = _linear_cross_entropy(h.reshape(-1, h.shape[-1]), weight, target.reshape(-1), share)
+    return loss, right

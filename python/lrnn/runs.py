@@ -14,12 +14,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from .error import Error
 from .program import command
 
-Path = "str | os.PathLike[str]"
+Path: TypeAlias = "str | os.PathLike[str]"
 Result = dict[str, Any]
 
 
@@ -72,9 +72,9 @@ def _call(arguments: list[str], answers: tuple[int, ...] = (0,), progress: bool 
     try:
         if pipe is not None:
             os.close(end)
-            with os.fdopen(pipe) as lines:
+            with os.fdopen(pipe) as told:
                 shown = False
-                for line in lines:
+                for line in told:
                     _show(line)
                     shown = True
                 if shown:
@@ -85,7 +85,8 @@ def _call(arguments: list[str], answers: tuple[int, ...] = (0,), progress: bool 
         program.communicate()
         raise
     if program.returncode in answers:
-        return json.loads(out)
+        answer: Result = json.loads(out)
+        return answer
     if program.returncode == 2:
         lines = [line for line in said.splitlines() if line.strip()]
         first = next((i for i, line in enumerate(lines) if line.startswith("lrnn: ")), None)
@@ -103,6 +104,8 @@ def train(
         config: a file of configs/ or your own, a dict, or YAML text.
         out: the run folder; without it the program's own choice, or a new folder beside the
             temporary files where `config` is no file.
+        device: "cpu" or "cuda".
+        progress: one line with step and loss, on standard error.
         keys: what replaces the file's values, ``**{"train.steps": 5}``. Also the program's options:
             ``resume=True``, ``overwrite=True``.
 
@@ -195,3 +198,27 @@ def check(
     """
     named = {"regex": regex, "alphabet": alphabet, "automaton": automaton, "group": group, "example": example}
     return _call(["check", *_options({**named, **options})], answers=(0, 1))
+
+
+def explain(run: Path, out: Path | None = None, **options: Any) -> Result:
+    """A compiled model as a page to click through; the result's "page" is the file, RUN/explain.html without `out`.
+
+    >>> import lrnn
+    >>> page = lrnn.explain(lrnn.compile(example="parity")["run"])["page"]
+    >>> open(page).read(15)
+    '<!DOCTYPE html>'
+    """
+    return _call(["explain", os.fspath(run), *_options({"out": out, **options})])
+
+
+def extract(run: Path, out: Path | None = None, **options: Any) -> Result:
+    """The automaton that a model follows, learnt by asking the model; the result's "automaton" is its file, which
+    `compile(automaton=...)` takes. "agreed" is False when a difference was left or a budget ended.
+
+    >>> import lrnn
+    >>> found = lrnn.extract(lrnn.compile(example="mod3")["run"], longest=50)
+    >>> found["states"], found["agreed"], found["first_difference"]
+    (3, True, None)
+    """
+    out = out or os.path.join(tempfile.mkdtemp(prefix="lrnn-extracted-"), "automaton.json")
+    return _call(["extract", os.fspath(run), *_options({"out": out, **options})], answers=(0, 1))

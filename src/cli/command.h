@@ -25,12 +25,14 @@ Action spectrum(CLI::App& app);
 Action curves(CLI::App& app);
 Action show(CLI::App& app);
 Action export_model(CLI::App& app);
+Action import_model(CLI::App& app);
 Action demo(CLI::App& app);
 Action reproduce(CLI::App& app);
 Action compile_automaton(CLI::App& app);
 Action run_model(CLI::App& app);
 Action verify_model(CLI::App& app);
 Action explain_model(CLI::App& app);
+Action extract_automaton(CLI::App& app);
 Action tokenize(CLI::App& app);
 Action prepare(CLI::App& app);
 Action generate(CLI::App& app);
@@ -39,7 +41,10 @@ Action mixers(CLI::App& app);
 Action doctor(CLI::App& app);
 Action check_automaton(CLI::App& app);
 
-// The whole program but for main's catch: `arguments` without the program's own name.
+// The whole program: one sentence for people where something is wrong, an exit code for scripts, a
+// line for who watches. `arguments` without the program's own name.
+int program(const std::vector<std::string>& arguments);
+// The same without the last catch.
 int run(const std::vector<std::string>& arguments);
 
 // From here on the first Ctrl-C (or SIGTERM) only raises a flag, so that the work can stop where

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "experiments/files.h"
+#include "text/given_ids.h"
 
 namespace lrnn::cli {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 struct PrepareArguments {
   text::Prepare how;
   std::string tokenizer, bos, eos;
+  int32_t vocabulary = 0;
   bool verify = false, json = false, quiet = false;
 };
 
@@ -59,7 +61,10 @@ int prepare_data(PrepareArguments a, bool hold_out_given) {
     throw Error("no files were named", "FILES are texts or *.jsonl; - reads JSONL from a pipe");
   if (a.tokenizer.empty()) throw Error("--tokenizer is needed");
   if (!hold_out_given && !how.eval.empty()) how.hold_out = 0;
-  const auto tokenizer = text::open_tokenizer(a.tokenizer);
+  if (how.ids.empty() != (a.vocabulary == 0))
+    throw Error("--ids and --vocabulary go together", "ids made elsewhere are below --vocabulary");
+  const auto tokenizer = how.ids.empty() ? text::open_tokenizer(a.tokenizer)
+                                         : text::given_ids(a.tokenizer, a.vocabulary);
   how.bos = token_option(a.bos, tokenizer->bos, "--bos");
   how.eos = token_option(a.eos, tokenizer->eos, "--eos");
   std::filesystem::create_directories(how.out);
@@ -91,6 +96,12 @@ Action prepare(CLI::App& app) {
   app.add_option("-o,--out", how.out, "folder of the shards")->required()->type_name("DIR");
   app.add_option("--field", how.field, "the text's key in a line of JSONL (default: text)")
       ->type_name("NAME");
+  app.add_option("--ids", how.ids,
+                 "key of ids that another program made with the tokenizer, as text: \"5 0 17\"")
+      ->type_name("NAME");
+  app.add_option("--vocabulary", a->vocabulary, "these ids are below it")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   app.add_option("--domain", how.domain, "what evaluation calls these texts (default: text)")
       ->type_name("NAME");
   auto* hold_out = app.add_option("--hold-out", how.hold_out,

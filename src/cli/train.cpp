@@ -61,7 +61,10 @@ void say_how_to_extend(const std::string& out, const training::TrainConfig& t, i
                   step < t.steps ? "train.stop_at=0" : fmt::format("train.steps={}", 2 * t.steps)));
 }
 
-int train_one(const TrainArguments& a, const std::string& device) {
+// One process of several speaks, the lead.
+int train_one(TrainArguments a, const std::string& device) {
+  const training::Ranks ranks(a.group, device);
+  a.quiet |= !ranks.lead();
   const auto config = experiments::read_config(a.config, a.overrides);
   require_memory(config, device, a.force);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
@@ -69,7 +72,7 @@ int train_one(const TrainArguments& a, const std::string& device) {
   watch_interrupts();
   if (!a.quiet) say("training in " + out);
   std::vector<std::string> damaged;
-  if (!a.from.empty()) {
+  if (!a.from.empty() && ranks.lead()) {
     const auto from = experiments::start_from(a.from, out, config, a.overwrite);
     warn_of_damage(from);
     damaged = from.damaged;
@@ -82,12 +85,14 @@ int train_one(const TrainArguments& a, const std::string& device) {
        .extend = a.resume && a.extend(),
        .overwrite = a.overwrite && a.from.empty(),
        .tensorboard = a.tensorboard,
+       .ranks = ranks,
        .verify = a.verify,
        .progress = [&](const experiments::Progress& p) { bar.show(p), tell({.progress = p}); },
        .warn = warn,
        .interrupted = interrupted});
   bar.clear();
   result.damaged.insert(result.damaged.begin(), damaged.begin(), damaged.end());
+  if (!ranks.lead()) return result.interrupted ? kInterrupted : kDone;
   if (result.interrupted) {
     if (a.json) report(a, out, config.train, result);
     say(fmt::format(
@@ -129,6 +134,10 @@ Action train(CLI::App& app) {
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--force", a->force, "begin although the memory will hardly do");
   app.add_flag("--json", a->json, "the result as one JSON object");
+  app.add_option("--group", a->group,
+                 "the process group this process is one of; `torchrun -m lrnn train` gives it")
+      ->type_name("NAME")
+      ->excludes(seeds);
   add_progress(app)->excludes(seeds);
   const auto keys = add_keys(app);
   const auto device = add_device(app);
@@ -137,6 +146,7 @@ Action train(CLI::App& app) {
       "  lrnn train configs/chomsky/parity_delta_net_2.yaml train.steps=100 seed=7 --out runs/x\n"
       "  lrnn train runs/x --resume train.steps=200\n"
       "  lrnn train --from runs/s5-compiled train.steps=100 --out runs/s5-tuned\n"
+      "  torchrun --nproc-per-node 2 -m lrnn train configs/tiny.yaml --out runs/y\n"
       "Ctrl-C saves and stops; --resume goes on, to the same bits as an undisturbed run.");
   return [a, device, keys] {
     if (*keys) return show_keys({a->config, a->overrides, a->json});

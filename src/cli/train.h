@@ -9,7 +9,7 @@
 namespace lrnn::cli {
 
 struct TrainArguments {
-  std::string config = {}, out = {}, from = {};
+  std::string config = {}, out = {}, from = {}, group = {};
   std::vector<std::string> overrides = {};
   int64_t seeds = 0, jobs = 1;  // seeds 0: one run
   bool resume = false, overwrite = false, tensorboard = false, quiet = false, json = false,

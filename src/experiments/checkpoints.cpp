@@ -216,14 +216,16 @@ std::string print(const RunState& state) {
   return json.dump(2) + "\n";
 }
 
-RunState read_state(const std::string& file) {
+RunState read_state(const std::string& file) { return parse_state(read_file(file), file); }
+
+RunState parse_state(const std::string& text, const std::string& where) {
   RunState state;
   try {
-    const auto json = nlohmann::ordered_json::parse(read_file(file));
+    const auto json = nlohmann::ordered_json::parse(text);
     fields(state, [&](const char* key, auto& value) { json.at(key).get_to(value); });
     if (json.contains("best_loss")) state.best_loss = json.at("best_loss").get<double>();
   } catch (const nlohmann::json::exception& e) {
-    throw Error(cat(file, " is not the progress of a run: ", e.what()));
+    throw Error(cat(where, " is not the progress of a run: ", e.what()));
   }
   return state;
 }

@@ -59,5 +59,6 @@ struct RunState {
 
 std::string print(const RunState& state);
 RunState read_state(const std::string& file);
+RunState parse_state(const std::string& text, const std::string& where);  // `where`: for errors
 
 }  // namespace lrnn::experiments

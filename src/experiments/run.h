@@ -10,6 +10,7 @@
 #include "training/config.h"
 #include "training/estimate.h"
 #include "training/evaluate.h"
+#include "training/ranks.h"
 
 namespace lrnn::experiments {
 
@@ -62,10 +63,11 @@ struct TrainOptions {
   std::string out;             // the run folder
   std::string device = "cpu";  // or "cuda", once its library is loaded
   bool resume = false;
-  bool extend = false;       // with resume: train.steps and train.stop_at may have changed
-  bool overwrite = false;    // removes the run that is there, if it is one and nothing else
-  bool tensorboard = false;  // write event files, too; a run that has them goes on with them
-  bool verify = false;       // the sums of all files of data, not only the first time
+  bool extend = false;         // with resume: train.steps and train.stop_at may have changed
+  bool overwrite = false;      // removes the run that is there, if it is one and nothing else
+  bool tensorboard = false;    // write event files, too; a run that has them goes on with them
+  training::Ranks ranks = {};  // several processes train the model; the lead alone has the folder
+  bool verify = false;         // the sums of all files of data, not only the first time
   std::function<void(const Progress&)> progress = {};  // called now and then
   std::function<void(const std::string&)> warn = {};   // of what is no error; default: stderr
   std::function<bool()> interrupted = {};              // true: finish the step, save, stop
@@ -95,9 +97,10 @@ std::string to_line(const Message& message);
 std::optional<Message> from_line(const std::string& line);
 
 // A run folder at step 0 with the weights of `model`: it is opened, and its training goes on, like
-// that of any other.
+// that of any other. Without `moments`, which take twice the room of the weights, it is opened, and
+// trained with start_from.
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
-                 const tasks::Task& task, bool overwrite = false);
+                 const tasks::Task& task, bool overwrite = false, bool moments = true);
 
 // The same with the weights of the run or checkpoint `from`, which may have been compiled and is
 // the result. With `overwrite` a run in the folder makes room.

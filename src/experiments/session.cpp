@@ -46,51 +46,90 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
       options_(options),
       task_(make_ready(config, options)),
       model_(build(config, *task_)),
-      folder_(
-          options.out, config,
-          {.resume = options.resume, .extend = options.extend, .overwrite = options.overwrite}) {
+      folder_(lead() ? std::make_unique<Folder>(options.out, config,
+                                                Folder::Begin{.resume = options.resume,
+                                                              .extend = options.extend,
+                                                              .overwrite = options.overwrite})
+                     : nullptr) {
   if (options.device != "cpu") {
     check(ops::gpu() != nullptr, "the kernels for ", options.device, " are not loaded");
     stream_ = ops::gpu()->own_stream();
     model_->to(torch::Device(options.device));
   }
-  const auto settled =
-      folder_.settle({.threads = training::choose_threads(*model_, *task_, config.train),
-                      .device = options.device,
-                      .gpu = options.device == "cpu" ? "" : ops::gpu()->name()},
-                     task_->material());
-  if (settled.device != options.device)
-    warn(cat("the run began on ", settled.device, " and goes on on ", options.device,
-             ": its bits will differ"));
-  threads_ = std::make_unique<training::Threads>(settled.threads);
-  trainer_ =
-      std::make_unique<training::Trainer>(*model_, *task_, config.train, uint64_t(config.seed));
+  settle_machine();
+  trainer_ = std::make_unique<training::Trainer>(*model_, *task_, config.train,
+                                                 uint64_t(config.seed), true, options.ranks);
   evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
-  open_logs(folder_.existed() ? restore() : "");
+  const std::string change = folder_ && folder_->existed() ? restore() : "";
+  share_start();
+  if (lead()) open_logs(change);
   begin_ = reported_ = Clock::now();
+}
+
+// All ranks work with as many threads as the lead.
+void Session::settle_machine() {
+  int64_t threads = 1;
+  if (lead()) {
+    const auto settled =
+        folder_->settle({.threads = training::choose_threads(*model_, *task_, config_.train),
+                         .device = options_.device,
+                         .gpu = options_.device == "cpu" ? "" : ops::gpu()->name()},
+                        task_->material());
+    if (settled.device != options_.device)
+      warn(cat("the run began on ", settled.device, " and goes on on ", options_.device,
+               ": its bits will differ"));
+    threads = settled.threads;
+  }
+  threads_ =
+      std::make_unique<training::Threads>(std::stoll(options_.ranks.from_lead(cat(threads))));
 }
 
 void Session::warn(const std::string& sentence) const {
   options_.warn ? options_.warn(sentence) : fmt::print(stderr, "warning: {}\n", sentence);
 }
 
+// Where the lead goes on from, for everybody: nobody else needs to see the folder.
+void Session::share_start() {
+  const auto& ranks = options_.ranks;
+  if (ranks.count() == 1) return;
+  auto& optimizer = trainer_->optimizer();
+  agreed(false);
+  saved_at_ = std::stoll(ranks.from_lead(cat(saved_at_)));
+  began_ = state_.step;
+  for (const auto& [name, x] : model::tensors_of(*model_)) ranks.from_lead(x);
+  auto moments = optimizer.state();
+  for (auto& [name, x] : moments) {
+    if (lead() && restored_.contains(name)) x.copy_(restored_.at(name).view_as(x));
+    ranks.from_lead(x);
+  }
+  optimizer.load(moments, "the lead's optimiser");
+  restored_.clear();
+}
+
+// The lead's measurements hold, should another machine round otherwise.
+bool Session::agreed(bool best) {
+  if (options_.ranks.count() == 1) return best;
+  state_ = parse_state(options_.ranks.from_lead(print(state_)), "the lead's state");
+  return state_.best_step == state_.step;
+}
+
 void Session::open_logs(const std::string& change) {
-  metrics_ = std::make_unique<AppendFile>(folder_.file("metrics.jsonl"), state_.metrics_bytes);
+  metrics_ = std::make_unique<AppendFile>(folder_->file("metrics.jsonl"), state_.metrics_bytes);
   if (!change.empty()) metrics_->line(change);
-  if (!finished()) fs::remove(folder_.file("result.json"));  // of an end that is none any more
-  const auto timing = folder_.file("timing.jsonl");
+  if (!finished()) fs::remove(folder_->file("result.json"));  // of an end that is none any more
+  const auto timing = folder_->file("timing.jsonl");
   seconds_before_ = seconds_before(timing);
   timing_ =
       std::make_unique<AppendFile>(timing, fs::exists(timing) ? int64_t(fs::file_size(timing)) : 0);
-  const auto events = folder_.file("tensorboard");
+  const auto events = folder_->file("tensorboard");
   if (!options_.tensorboard && !fs::exists(events)) return;
   events_ = std::make_unique<EventFile>(events, state_.step);
   if (events_->first())  // nobody has told TensorBoard what happened so far
-    for (const auto& line : read_json_lines(folder_.file("metrics.jsonl"))) events_->add(line);
+    for (const auto& line : read_json_lines(folder_->file("metrics.jsonl"))) events_->add(line);
 }
 
 std::string Session::restore() {
-  const auto& checkpoints = folder_.checkpoints();
+  const auto& checkpoints = folder_->checkpoints();
   const int64_t step = checkpoints.newest(&damaged_);
   for (const auto& sentence : damaged_) warn(cat(sentence, "; going on from step ", step));
   checkpoints.tidy(step);
@@ -100,8 +139,13 @@ std::string Session::restore() {
   check(state_.step == step, from, "/state.json says step ", state_.step);
   const std::string weights = from + "/model.safetensors",
                     moments = from + "/optimizer.safetensors";
+  if (!std::filesystem::exists(moments))
+    throw Error(cat(from, " has weights and no state of an optimiser"),
+                "begin a run with these weights: `lrnn train --from`");
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
-  trainer_->optimizer().load(model::read_checkpoint(moments).tensors, moments);
+  restored_ = model::read_checkpoint(moments).tensors;
+  trainer_->optimizer().load(restored_, moments);
+  if (options_.ranks.count() == 1) restored_.clear();
   checkpoints.mark_best(state_.best_step);
   saved_at_ = began_ = step;
   // What the checkpoint says held up to here, so that a process killed before the next one finds
@@ -112,6 +156,7 @@ std::string Session::restore() {
 }
 
 void Session::note(const Json& line) {
+  if (!lead()) return;
   metrics_->line(line.dump());
   if (events_) events_->add(line);
 }
@@ -120,7 +165,7 @@ TrainResult Session::run() {
   bool interrupted = false;
   while (!finished() && !interrupted) {
     train_one();
-    interrupted = options_.interrupted && options_.interrupted();
+    interrupted = options_.ranks.any(options_.interrupted && options_.interrupted());
     if ((interrupted && !finished()) || due(state_.step, config_.train.checkpoint_every)) save();
     report(finished());
   }
@@ -144,7 +189,7 @@ void Session::train_one() {
   tokens_ += config_.train.batch * task_->length(tasks::Split::kTrain).hi;
   if (due(state_.step, config_.train.log_every) || finished()) log(update);
   if (due(state_.step, config_.train.eval_every) || finished())
-    if (evaluate()) save();
+    if (agreed(evaluate())) save();
 }
 
 void Session::log(const Update& last) {
@@ -155,7 +200,7 @@ void Session::log(const Update& last) {
         {"lr", last.lr},
         {"grad_norm", last.grad_norm},
         {"skipped", state_.skipped}});
-  timing_->line(Json{{"step", state_.step}, {"seconds", seconds()}}.dump());
+  if (lead()) timing_->line(Json{{"step", state_.step}, {"seconds", seconds()}}.dump());
   state_.loss_sum = 0;
   state_.updates = state_.right = state_.targets = 0;
 }
@@ -207,17 +252,19 @@ bool Session::evaluate() {
 
 void Session::save() {
   if (saved_at_ == state_.step) return;
+  const auto moments = trainer_->optimizer().state();
+  saved_at_ = state_.step;
+  if (!lead()) return;
   metrics_->sync();
   state_.metrics_bytes = metrics_->size();
-  folder_.checkpoints().save(state_.step, [&](const std::string& to) {
+  folder_->checkpoints().save(state_.step, [&](const std::string& to) {
     model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(*model_), {}});
-    model::write_checkpoint(to + "/optimizer.safetensors", {trainer_->optimizer().state(), {}});
+    model::write_checkpoint(to + "/optimizer.safetensors", {moments, {}});
     write_atomically(to + "/state.json", print(state_));
     write_atomically(to + "/config.yaml", print_config(config_));
   });
-  saved_at_ = state_.step;
-  folder_.checkpoints().mark_best(state_.best_step);
-  folder_.checkpoints().prune(config_.train.keep, state_.best_step);
+  folder_->checkpoints().mark_best(state_.best_step);
+  folder_->checkpoints().prune(config_.train.keep, state_.best_step);
 }
 
 double Session::seconds() const {
@@ -234,7 +281,7 @@ void Session::report(bool now) {
   progress_.steps_per_second = double(updates_) / passed;
   progress_.text = task_->score() == tasks::Score::kText;
   progress_.tokens_per_second = double(tokens_) / passed;
-  if (options_.progress) options_.progress(progress_);
+  if (options_.progress && lead()) options_.progress(progress_);
   reported_ = time;
   loss_sum_ = 0;
   updates_ = right_ = targets_ = tokens_ = 0;
@@ -242,7 +289,7 @@ void Session::report(bool now) {
 
 // What the run has already reported; false when it has not, or the report cannot be read.
 bool Session::read_result(TrainResult& out) const {
-  const std::string file = folder_.file("result.json");
+  const std::string file = folder_->file("result.json");
   if (!fs::exists(file)) return false;
   try {
     const auto json = Json::parse(read_file(file));
@@ -265,6 +312,7 @@ TrainResult Session::finish(bool interrupted) {
                   .damaged = damaged_};
   if (interrupted) return out;
   save();
+  if (!lead()) return out;
   if (evaluated_at_ != state_.step) {
     if (read_result(out)) return out;
     // The process was killed between its last checkpoint and here; the weights give it again.
@@ -277,7 +325,7 @@ TrainResult Session::finish(bool interrupted) {
               {"best_accuracy", state_.best_accuracy}};
   if (state_.best_loss) result["best_loss"] = *state_.best_loss;
   result["seconds"] = out.seconds, result["evaluation"] = to_json(evaluation_);
-  write_atomically(folder_.file("result.json"), result.dump(2) + "\n");
+  write_atomically(folder_->file("result.json"), result.dump(2) + "\n");
   return out;
 }
 

@@ -19,7 +19,10 @@ class Session {
   TrainResult run();
 
  private:
+  void settle_machine();
   std::string restore();  // the line of metrics.jsonl if the run ends elsewhere from here on
+  void share_start();
+  bool agreed(bool best);
   void open_logs(const std::string& change);
   void note(const nlohmann::ordered_json& line);
   void train_one();
@@ -32,6 +35,7 @@ class Session {
   void report(bool now);
   void warn(const std::string& sentence) const;
   double seconds() const;
+  bool lead() const { return options_.ranks.lead(); }
   bool read_result(TrainResult& out) const;
   TrainResult finish(bool interrupted);
   bool finished() const { return config_.train.ended(state_.step, state_.best_accuracy); }
@@ -41,15 +45,17 @@ class Session {
   std::shared_ptr<void> stream_;  // of a run on a GPU
   tasks::TaskPtr task_;
   model::ModelPtr model_;
-  Folder folder_;  // after task and model: what cannot be built leaves no folder behind
+  // After task and model: what cannot be built leaves no folder behind. Of the lead alone.
+  std::unique_ptr<Folder> folder_;
   std::unique_ptr<training::Threads> threads_;
   std::unique_ptr<training::Trainer> trainer_;
   std::unique_ptr<training::Evaluator> evaluator_;
-  std::unique_ptr<AppendFile> metrics_, timing_;
+  std::unique_ptr<AppendFile> metrics_, timing_;  // of the lead alone
   std::unique_ptr<EventFile> events_;  // for TensorBoard, if wanted
 
   RunState state_;
-  std::vector<std::string> damaged_;  // checkpoints that were passed over
+  std::map<std::string, torch::Tensor> restored_;  // the optimiser's, until all ranks have it
+  std::vector<std::string> damaged_;               // checkpoints that were passed over
   training::Evaluation evaluation_;
   int64_t began_ = 0, evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
 

@@ -4,9 +4,10 @@
 #include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// Kernels over rows of contiguous values: norms, SwiGLU, the short convolution and AdamW. Each
-// works on the range it is given and nothing else, so the caller may hand ranges to any threads;
-// sums that cross rows are left in partial results of fixed ranges, to be added in a fixed order.
+// Kernels over rows of contiguous values: norms, SwiGLU, the short convolution, the loss and AdamW.
+// Each works on the range it is given and nothing else, so the caller may hand ranges to any
+// threads; sums that cross rows are left in partial results of fixed ranges, to be added in a fixed
+// order.
 namespace lrnn::kernels::rows {
 
 using kernels::Bf16;
@@ -57,6 +58,16 @@ template <class Io> struct ConvGradient {
   Real<Io>* scratch;  // [W,D]
 };
 
+// Rows of V logits that become their gradient, (softmax x - onehot target) share, if it is wanted.
+template <class Io> struct CrossEntropy {
+  Io* x;                  // [rows,V]
+  const int64_t* target;  // [rows]; below 0: none, and everything is 0
+  Real<Io>*loss, *right;  // [rows]: log sum exp x - x[target]; 1 where x is largest at the target
+  int64_t V;
+  Real<Io> share;
+  bool gradient;
+};
+
 // AdamW at one step: m <- b1 m + (1-b1) g, v <- b2 v + (1-b2) g^2,
 // p <- keep p - rate m / (sqrt(v) / root + eps), with g = scale grad.
 struct AdamwStep {
@@ -74,6 +85,7 @@ template <class Io> struct Table {
                           int64_t dh_stride, Io* dgate, Io* dup, int64_t d_stride);
   void (*conv)(const Conv<Io>&, int64_t first, int64_t last, Io* y);
   void (*conv_backward)(const Conv<Io>&, int64_t first, int64_t last, const ConvGradient<Io>&);
+  void (*cross_entropy)(const CrossEntropy<Io>&, int64_t first, int64_t last);
   void (*exp)(const Io* x, int64_t n, Io* y);
 };
 

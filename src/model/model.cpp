@@ -6,9 +6,12 @@
 #include "base/random.h"
 #include "mixers/initial.h"
 #include "model/block.h"
+#include "model/run_again.h"
 #include "ops/no_memory.h"
 
 namespace lrnn::model {
+
+constexpr int64_t kLargestTable = 1024;  // tokens: of no task of ours but text
 
 // The part that fla calls `model`: everything but the head.
 class Trunk : public torch::nn::Module {
@@ -26,11 +29,17 @@ class Trunk : public torch::nn::Module {
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
     Stream x{{embeddings_->weight, tokens}, {}};
-    // Few tokens of many: looking them up first is less work than transforming the table.
-    if (embeddings_->weight.size(0) >= tokens.numel()) x = {{x.x.rows(), {}}, {}};
+    // Few tokens of many: looking them up first is less work than transforming the table. A
+    // language's is never worth it, for rows of all that comes of it have to be looked up as well.
+    const int64_t table = embeddings_->weight.size(0);
+    if (table >= tokens.numel() || table >= kLargestTable) x = {{x.x.rows(), {}}, {}};
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const bool last = i + 1 == blocks_.size();
-      x = blocks_[i]->forward(x, state[i], layer_context(context, i, last));
+      const Context here = layer_context(context, i, last);
+      // A table is small, and its gradient is a sum with the head's, which would change its order.
+      const bool again = recompute && at::GradMode::is_enabled() && !context.observe;
+      x = again && !x.x.token.defined() ? run_again_in_backward(blocks_[i], x, state[i], here)
+                                        : blocks_[i]->forward(x, state[i], here);
     }
     // What the head reads, before its norm.
     if (context.observe) context.observe("stream", x.sum());
@@ -40,6 +49,8 @@ class Trunk : public torch::nn::Module {
   const Tensor& embedding() const { return embeddings_->weight; }
   ops::Weight tied_head() const { return embeddings_->read(); }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+
+  bool recompute = false;
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last) {
@@ -166,14 +177,23 @@ void Model::initialise(uint64_t seed) {
                                    .blocks = int64_t(blocks.size())});
 }
 
-Tensor Model::forward(const Tensor& tokens, State& state, const Context& context) {
+Tensor Model::hidden(const Tensor& tokens, State& state, const Context& context) {
   check_input(tokens, context, state, impl_->trunk->blocks().size());
   state.resize(impl_->trunk->blocks().size());
   Context here = context;
   if (here.read_at.defined()) here.read_at = here.read_at.to(device());
-  const Tensor x = impl_->trunk->forward(tokens, state, here);
-  return impl_->head ? impl_->head->forward(x) : ops::linear(x, impl_->trunk->tied_head());
+  return impl_->trunk->forward(tokens, state, here);
 }
+
+Tensor Model::forward(const Tensor& tokens, State& state, const Context& context) {
+  return ops::linear(hidden(tokens, state, context), head());
+}
+
+ops::Weight Model::head() const {
+  return impl_->head ? impl_->head->read() : impl_->trunk->tied_head();
+}
+
+void Model::recompute_blocks(bool on) { impl_->trunk->recompute = on; }
 
 int64_t Model::state_size(int64_t tokens) const {
   int64_t size = 0;

@@ -107,6 +107,14 @@ class Model : public torch::nn::Module {
   // tokens int64 [B,T] (or packed, see Context) -> logits [B,T,vocabulary], or [1,n,vocabulary] at
   // the rows context.read_at. Reads and replaces `state`.
   Tensor forward(const Tensor& tokens, State& state, const Context& context = {});
+  // The same in two steps, for a loss that never holds all logits (ops/linear_cross_entropy): the
+  // rows that the head reads, [B,T,width] or [1,n,width], and the head, [vocabulary,width]. Where
+  // they are tied it is the embedding.
+  Tensor hidden(const Tensor& tokens, State& state, const Context& context = {});
+  ops::Weight head() const;
+  // Whether a forward with gradients keeps only what goes into each block and lets backward run it
+  // again: less memory, a third more work, the same bits. No gradient comes through a state then.
+  void recompute_blocks(bool on);
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens

@@ -6,6 +6,7 @@
 #include "ops/linears/case.h"
 #include "ops/gated_linear_attention/case.h"
 #include "ops/gated_mlp/case.h"
+#include "ops/linear_cross_entropy/case.h"
 #include "ops/mlstm/case.h"
 #include "ops/norm/case.h"
 #include "ops/rwkv7/case.h"
@@ -118,6 +119,8 @@ std::vector<CheckedOp> every_op() {
                sigmoid_of<wide_sigmoid_definition>, false),
       op_of("block_linear", false, block_linear_cases(), block_linear_problem),
       op_of("few_linear", false, few_linear_cases(), few_linear_problem),
+      declared(linear_cross_entropy_cases(), make_linear_cross_entropy, linear_cross_entropy,
+               linear_cross_entropy_definition, false),
       op_of("take", false, take_cases(), take_problem),
   };
 }

@@ -53,7 +53,8 @@ SizesByLetter::SizesByLetter(const char* op, c10::ArrayRef<Slot> inputs) : op_(o
   for (const auto& slot : inputs)
     if (slot.field.need == Need::kNeeded) bind(slot);
   for (const auto& slot : inputs) {
-    if (slot.field.kind != Kind::kIndex || !slot.x->defined()) continue;
+    // Bounds of sequences have no shape of letters; an index with one is bound like any input.
+    if (slot.field.kind != Kind::kIndex || *slot.field.shape || !slot.x->defined()) continue;
     const auto& cu = *slot.x;
     if (cu.dim() != 1 || cu.sym_size(0) < 1)
       throw Error(cat("[", op, "] cu_seqlens must be [S+1], got ", show(cu.sym_sizes())));

@@ -81,6 +81,9 @@ class Task {
   virtual std::string empty_answer() const { return {}; }
   virtual std::optional<Followed> followed() const { return {}; }
   virtual std::optional<Elements> elements() const { return {}; }
+  // Whether there is a question after any word of letters; a task that tells a story asks where the
+  // story says.
+  virtual bool asks_after_every_letter() const { return false; }
   // One line: the input in words, then "->", then the answer(s).
   virtual std::string text(const Example& example) const;
 

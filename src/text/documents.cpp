@@ -33,8 +33,11 @@ std::string quoted(const std::string& file) {
 void check_file(const std::string& file) {
   for (const char* end : {".gz", ".zst", ".parquet", ".json", ".xz", ".bz2", ".zip"})
     if (ends_with(file, end) && !is_lines(file))
-      throw Error(cat(file, ": files of the kind *", end, " are not read here"),
-                  "texts, *.jsonl, *.jsonl.gz and *.jsonl.zst are, and JSONL through a pipe (-)");
+      throw Error(
+          cat(file, ": files of the kind *", end, " are not read here"),
+          ends_with(file, ".parquet")
+              ? "`python -m lrnn prepare` reads them"
+              : "texts, *.jsonl, *.jsonl.gz and *.jsonl.zst are, and JSONL through a pipe (-)");
   if (file == "-") return;
   struct stat info {};
   if (::stat(file.c_str(), &info) != 0)

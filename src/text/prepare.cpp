@@ -138,7 +138,7 @@ class Work {
     try {
       const std::string text = item.document.text(how_.field);
       if (how_.bos) item.ids.push_back(*how_.bos);
-      encoder.encode(text, item.ids);
+      encoder.encode(how_.ids.empty() ? text : item.document.text(how_.ids), item.ids);
       if (!how_.bos && how_.eos) item.ids.push_back(*how_.eos);
       item.source_bytes = int64_t(text.size());
       if (int64_t(item.ids.size()) > format_.most_tokens())

@@ -16,6 +16,7 @@ struct Prepare {
   std::vector<std::string> files;  // documents for both splits, as `hold_out` says
   std::vector<std::string> eval;   // documents that are held out altogether
   std::string out, field = "text", domain = "text";
+  std::string ids;           // the key of a line's ids, where another program made them
   double hold_out = 0.0005;  // the share of documents in the eval split
   uint64_t seed = 2357;      // of the choice of these
   int64_t shard_tokens = 100000000;

@@ -22,6 +22,7 @@ Json settings_of(const Prepare& how, const Tokenizer& tokenizer) {
           {"--eos", id_or_null(how.eos)},
           {"--domain", how.domain},
           {"--field", how.field},
+          {"--ids", how.ids},
           {"--hold-out", how.hold_out},
           {"--seed", how.seed},
           {"--shard-tokens", how.shard_tokens},

@@ -26,11 +26,13 @@ void keep_until_read(const Tensor& x) {
 
 }  // namespace
 
-AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays)
+AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays,
+             const Ranks& ranks)
     : beta1_(train.betas.at(0)),
       beta2_(train.betas.at(1)),
       eps_(train.eps),
-      decay_(train.weight_decay) {
+      decay_(train.weight_decay),
+      ranks_(ranks) {
   seat(module);
   find_readers(module);
   cut(decays);
@@ -50,7 +52,15 @@ void AdamW::seat(torch::nn::Module& module) {
     slots_.push_back({item.key(), p, {}, {}, total, p.numel()});
     total += (p.numel() + kAlign - 1) / kAlign * kAlign;
   }
-  for (auto* buffer : {&values_, &grads_, &m_, &v_}) *buffer = torch::zeros({total}, device);
+  size_ = total;
+  own_ = {0, total};
+  if (ranks_.count() > 1) {  // whole pieces: the norm then adds up the same numbers as one process
+    const int64_t most = ranks_.count() * kPiece, slice = (total + most - 1) / most * kPiece;
+    total = slice * ranks_.count();
+    own_ = {ranks_.rank() * slice, (ranks_.rank() + 1) * slice};
+  }
+  for (auto* buffer : {&values_, &grads_}) *buffer = torch::zeros({total}, device);
+  for (auto* buffer : {&m_, &v_}) *buffer = torch::zeros({own_.size()}, device);
   torch::NoGradGuard no_grad;
   for (auto& slot : slots_) {
     const auto view = [&](const Tensor& flat) {
@@ -131,10 +141,16 @@ void AdamW::zero_grad() {
   grads_.zero_();
 }
 
+void AdamW::exchange() {
+  if (ranks_.count() == 1) return;
+  gather();
+  ranks_.sum_own_slice(grads_);
+}
+
 double AdamW::grad_norm() const {
   gather();
-  const float* g = grads_.const_data_ptr<float>();
-  const int64_t n = grads_.numel(), pieces = (n + kPiece - 1) / kPiece;
+  const float* g = grads_.const_data_ptr<float>() + own_.begin;
+  const int64_t n = own_.size(), pieces = (n + kPiece - 1) / kPiece;
   std::vector<double> squares(static_cast<size_t>(pieces));
   at::parallel_for(0, pieces, 4, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i)
@@ -142,7 +158,8 @@ double AdamW::grad_norm() const {
           g + i * kPiece, std::min(kPiece, n - i * kPiece));
   });
   double total = 0;
-  for (const double s : squares) total += s;
+  for (const auto& of_rank : ranks_.numbers(squares))
+    for (const double s : of_rank) total += s;
   return std::sqrt(total);
 }
 
@@ -170,13 +187,16 @@ void AdamW::step(double lr, double scale) {
   const float* g = grads_.const_data_ptr<float>();
   at::parallel_for(0, int64_t(pieces_.size()), 2, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
-      const auto [begin, end, decays] = pieces_[size_t(i)];
+      const auto& piece = pieces_[size_t(i)];
+      const int64_t begin = std::max(piece.begin, own_.begin), end = std::min(piece.end, own_.end);
+      if (begin >= end) continue;
       auto own = a;
-      own.keep = decays ? float(1 - lr * decay_) : 1;
-      kernels::rows::flat_table().adamw(own, end - begin, p + begin, g + begin, m + begin,
-                                        v + begin);
+      own.keep = piece.decays ? float(1 - lr * decay_) : 1;
+      kernels::rows::flat_table().adamw(own, end - begin, p + begin, g + begin,
+                                        m + begin - own_.begin, v + begin - own_.begin);
     }
   });
+  ranks_.share_slices(values_);
   // Views saved by a graph must know that their values changed.
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
 }
@@ -249,7 +269,15 @@ void AdamW::fill_settings(double lr, double clip, double* settings) const {
 }
 
 std::map<std::string, Tensor> AdamW::state() const {
-  const auto copy = [](const Tensor& x) { return x.to(torch::kCPU, x.scalar_type(), false, true); };
+  const auto copy = [&](const Tensor& own) {
+    Tensor all = own;
+    if (ranks_.count() > 1) {
+      all = torch::zeros_like(values_);
+      all.narrow(0, own_.begin, own_.size()).copy_(own);
+      ranks_.share_slices(all);
+    }
+    return all.narrow(0, 0, size_).to(torch::kCPU, own.scalar_type(), false, true);
+  };
   return {{"m", copy(m_)}, {"v", copy(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
 }
 
@@ -262,10 +290,12 @@ void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& 
           "' must hold ", size, " values in ", dtype, ", got ", t.numel(), " in ", t.scalar_type());
     return t.reshape({size});
   };
-  const Tensor m = find("m", torch::kFloat32, m_.numel());
-  const Tensor v = find("v", torch::kFloat32, v_.numel());
+  const Tensor m = find("m", torch::kFloat32, size_), v = find("v", torch::kFloat32, size_);
   const Tensor step = find("step", torch::kLong, 1);
-  m_.copy_(m), v_.copy_(v), t_ = step.item<int64_t>();
+  const int64_t there = std::min(own_.end, size_) - std::min(own_.begin, size_);
+  for (auto [to, from] : {std::pair(m_, m), std::pair(v_, v)})
+    to.narrow(0, 0, there).copy_(from.narrow(0, std::min(own_.begin, size_), there));
+  t_ = step.item<int64_t>();
 }
 
 }  // namespace lrnn::training

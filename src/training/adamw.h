@@ -8,6 +8,7 @@
 #include "ops/gpu.h"
 #include "ops/torch.h"
 #include "training/config.h"
+#include "training/ranks.h"
 
 namespace lrnn::training {
 
@@ -20,16 +21,24 @@ namespace lrnn::training {
 // zeroing, the norm and the update are each one pass, whatever the number of parameters. Results
 // have the same bits for any number of threads. Nobody else may re-seat the parameters (Module::to)
 // while the optimiser is in use.
+//
+// Where several processes train one model (Ranks), each keeps m and v of a slice of the buffer,
+// updates that slice with everybody's gradients, and gives its new values to the others (ZeRO
+// stage 1). The bits are those of one process that adds up the same gradients in the same order.
 class AdamW {
  public:
   using Decays = std::function<bool(const std::string& name)>;
-  AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays);
-  AdamW(model::Model& model, const TrainConfig& train)
-      : AdamW(model, train, [&](const std::string& name) { return model.decays(name); }) {}
+  AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& decays,
+        const Ranks& ranks = {});
+  AdamW(model::Model& model, const TrainConfig& train, const Ranks& ranks = {})
+      : AdamW(
+            model, train, [&](const std::string& name) { return model.decays(name); }, ranks) {}
 
   void zero_grad();
   // Takes in gradients that lie elsewhere than in the flat buffer.
   void gather() const;
+  // With several ranks, before the norm and the step: everybody's gradients are added up.
+  void exchange();
   // Of all gradients together; not finite exactly if one of them is not.
   double grad_norm() const;
   // The first parameter whose gradient is not finite, or "".
@@ -62,7 +71,8 @@ class AdamW {
   void applied() { ++t_; }
 
   int64_t steps() const { return t_; }
-  // m, v and step, for checkpoints. `where` names the file in errors.
+  // m, v and step, for checkpoints: the same for any number of ranks, all of which have to ask.
+  // `where` names the file in errors.
   std::map<std::string, torch::Tensor> state() const;
   void load(const std::map<std::string, torch::Tensor>& state, const std::string& where);
 
@@ -99,10 +109,13 @@ class AdamW {
   void cut(const Decays& decays);
 
   double beta1_, beta2_, eps_, decay_;
-  int64_t t_ = 0;
+  Ranks ranks_;
+  int64_t t_ = 0, size_ = 0;  // size_: floats that are used; the rest make the slices equal
+  Slice own_;                 // what this rank updates: all of it, but for several ranks
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
-  torch::Tensor values_, grads_, m_, v_;
+  torch::Tensor values_, grads_;
+  torch::Tensor m_, v_;        // of own_
   torch::Tensor flat_copies_;  // values_ in another type
   std::vector<Reader> readers_;
   std::vector<Seated> packs_;

@@ -113,6 +113,12 @@ int64_t longest(const Example* examples, int64_t count) {
   return int64_t(out);
 }
 
+int64_t targets_of(const Example* examples, int64_t count) {
+  int64_t out = 0;
+  for (auto e = examples; e != examples + count; ++e) out += questions(*e);
+  return out;
+}
+
 Batch room_for(const Batch& batch, torch::Device device) {
   Batch out = batch;
   out.input = torch::empty_like(batch.input, device);

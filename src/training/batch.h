@@ -27,6 +27,7 @@ Batch make_batch(const tasks::Example* examples, int64_t count, int64_t vocabula
 Batch room_for(const Batch& batch, torch::Device device);
 void send(const Batch& batch, Batch& to);
 int64_t longest(const tasks::Example* examples, int64_t count);
+int64_t targets_of(const tasks::Example* examples, int64_t count);
 
 // Examples first .. first+count-1 of a split.
 std::vector<tasks::Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split,

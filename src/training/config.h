@@ -16,6 +16,7 @@ struct TrainConfig {
   double clip = 0;
   double stop_at = 0;
   std::string precision = "float32";
+  std::string recompute = "none";
   std::string nonfinite = "stop";
   int64_t eval_every = 200, checkpoint_every = 1000, log_every = 50, keep = 3;
   int64_t threads = 0;
@@ -34,6 +35,10 @@ struct TrainConfig {
     visit("clip", clip, "largest norm of the gradient; 0: no clipping", at_least(0));
     visit("precision", precision, "of the matrix products; weights are float32",
           {"float32", "bfloat16"});
+    visit("recompute", recompute,
+          "what backward makes again instead of keeping it: nothing, or all of a block but what "
+          "goes into it, for less memory and a third more work",
+          {"none", "block"});
     visit("nonfinite", nonfinite,
           "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
     visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does",

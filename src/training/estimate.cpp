@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "training/evaluate.h"
+#include "training/head_loss.h"
 
 namespace lrnn::training {
 namespace {
@@ -90,18 +92,24 @@ class Estimator {
     const double count = std::ceil(double(config_.batch) / double(config_.accumulate));
     const double tokens = count * (gpu_ ? s.longest : s.mean);
     double numbers = kStates * count * double(model_.state_size());
+    const double width = double(model_.config().width);
+    double most = 0;  // of one block: all that is kept at a time where blocks are run again
     for (size_t i = 0; i < widths_.size(); ++i) {
       const bool last = i + 1 == widths_.size() && s.one_answer;
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
       const double given = kKept * (last ? widths_[i].mixer : widths_[i].block);
-      numbers += here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
+      double block = here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
-        numbers += kScores * count * s.longest * s.longest *
-                   heads_of(model_.config().mixer_of(int64_t(i)));
+        block += kScores * count * s.longest * s.longest *
+                 heads_of(model_.config().mixer_of(int64_t(i)));
+      if (config_.recompute == "block")
+        numbers += tokens * width * (1 + narrow_), most = std::max(most, block);
+      else
+        numbers += block;
     }
-    numbers += kLogits * double(model_.vocabulary()) * (s.one_answer ? count : tokens);
+    numbers += most + logits(s.one_answer ? count : tokens);
     return numbers * element_ + kTokenBytes * double(config_.batch) * s.mean;
   }
 
@@ -122,6 +130,14 @@ class Estimator {
 
  private:
   double stream() const { return kStream * double(model_.config().width); }
+  // With their gradients; of a large vocabulary a chunk of them, and the head's gradient.
+  double logits(double rows) const {
+    const double V = double(model_.vocabulary()), D = double(model_.config().width);
+    if (!has_many_logits(model_.vocabulary(), int64_t(rows))) return kLogits * V * rows;
+    const double chunk =
+        double(std::min<int64_t>(ops::LinearCrossEntropy::kRowsAtOnce, int64_t(rows)));
+    return (gpu_ ? narrow_ : kLogits / 2) * V * chunk + 2 * V * D + 2 * D * rows;
+  }
 
   const model::Model& model_;
   const tasks::Task& task_;

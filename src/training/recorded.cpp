@@ -1,7 +1,9 @@
 #include <optional>
+#include <tuple>
 
 #include "ops/torch.h"
 #include "training/execution.h"
+#include "training/head_loss.h"
 #include "training/precision.h"
 #include "training/recordings.h"
 
@@ -27,18 +29,26 @@ std::vector<Tensor*> tensors_of(Batch& batch) {
   return out;
 }
 
-// A message is the settings, then the tensors of all parts, which become views of it.
-void lay_out(const Tensor& message, std::vector<Batch>& parts, bool fill) {
-  int64_t at = GpuAdamW::kSettings;
-  for (auto& batch : parts)
-    for (Tensor* x : tensors_of(batch)) {
-      const Tensor place = message.narrow(0, at, x->numel()).view(x->sizes());
-      if (fill) place.copy_(*x);
-      *x = place, at += x->numel();
-    }
+int64_t size_of(Batch& batch) {
+  int64_t size = 0;
+  for (const Tensor* x : tensors_of(batch)) size += x->numel();
+  return size;
 }
 
-// The host copies tokens in, makes the next batch while the GPU works, and reads four numbers.
+// The tensors of a part become views of `room`.
+void lay_out(const Tensor& room, Batch& batch, bool fill) {
+  int64_t at = 0;
+  for (Tensor* x : tensors_of(batch)) {
+    const Tensor place = room.narrow(0, at, x->numel()).view(x->sizes());
+    if (fill) place.copy_(*x);
+    *x = place, at += x->numel();
+  }
+}
+
+// The host copies tokens in, makes the next batch while the GPU works, and reads four numbers. A
+// batch of one part is one recording, from the tokens to the new weights. One of several is a
+// recording of a part, which adds to the gradients in float32, replayed for each, and one of the
+// update.
 class Recorded final : public Execution {
  public:
   Recorded(model::Model& model, AdamW& optimizer, const TrainConfig& config, int64_t bucket,
@@ -48,13 +58,16 @@ class Recorded final : public Execution {
         config_(config),
         bucket_(bucket),
         gpu_(loaded_gpu()),
-        steps_(record) {
+        steps_(record),
+        parts_(record),
+        updates_(record) {
     // The fused attention kernels add up gradients in the order their threads come by.
     at::globalContext().setSDPUseFlash(false);
     at::globalContext().setSDPUseMemEfficient(false);
     at::globalContext().setSDPUseCuDNN(false);
     host_report_ = pinned(GpuAdamW::kReports, torch::kFloat64);
     report_ = host_report_.to(model.device());
+    settings_ = torch::zeros({GpuAdamW::kSettings}, report_.options());
     adamw_ = optimizer_.on_gpu({}, report_);
   }
 
@@ -62,20 +75,22 @@ class Recorded final : public Execution {
     return (longest + bucket_ - 1) / bucket_ * bucket_;
   }
 
+  // The settings, then the tensors of all parts.
   void prepare(Parts& parts) const override {
-    int64_t size = GpuAdamW::kSettings;
-    for (auto& batch : parts.parts)
-      for (const Tensor* x : tensors_of(batch)) size += x->numel();
+    int64_t at = GpuAdamW::kSettings, size = at;
+    for (auto& batch : parts.parts) size += size_of(batch);
     parts.message = pinned(size, torch::kInt64);
-    lay_out(parts.message, parts.parts, /*fill=*/true);
+    for (auto& batch : parts.parts) {
+      const int64_t own = size_of(batch);
+      lay_out(parts.message.narrow(0, at, own), batch, /*fill=*/true);
+      at += own;
+    }
   }
 
   const std::vector<Batch>& run(const Parts& parts, Update& update,
                                 const std::function<void()>& meanwhile) override {
-    auto& step = step_for(parts);
-    send(update.lr, parts, true, step);
-    if (step.recording) kernels_ = step.recording->size();
-    steps_.run(step, [&] { work(step); });
+    kernels_ = 0;
+    parts.parts.size() == 1 ? at_once(parts, update.lr) : part_by_part(parts, update.lr);
     host_report_.copy_(report_, /*non_blocking=*/true);
     meanwhile();
     gpu_.wait();
@@ -85,66 +100,158 @@ class Recorded final : public Execution {
     update.right = int64_t(r[GpuAdamW::kRight]);
     update.skipped = r[GpuAdamW::kApplied] == 0;
     if (!update.skipped) optimizer_.applied();
-    return step.parts;
+    // Somebody will look for the reason.
+    computed_.clear();
+    for (const auto& part : parts.parts)
+      if (update.skipped) training::send(part, computed_.emplace_back(room_for(part, device())));
+    return computed_;
   }
 
   int64_t kernels() const override { return kernels_; }
 
  private:
   struct Step {
-    Tensor message;            // on the GPU
-    std::vector<Batch> parts;  // views of it: what the recording reads
+    Tensor message;  // on the GPU
+    Batch part;      // views of it: what the recording reads
   };
-  // The length, and which parts have Context::read_at; all else is the same in every batch.
-  using Shape = std::pair<int64_t, std::vector<bool>>;
+  struct Nothing {};
+  // Sequences, their length, and whether there is Context::read_at.
+  using Shape = std::tuple<int64_t, int64_t, bool>;
   using Steps = Recordings<Shape, Step>;
 
-  Steps::Entry& step_for(const Parts& parts) {
-    Shape shape{parts.parts[0].input.size(1), {}};
-    for (const auto& part : parts.parts) shape.second.push_back(part.context.read_at.defined());
-    auto& step = steps_.at(shape);
-    if (step.parts.empty()) {
-      step.message = torch::empty_like(parts.message, model_.device());
-      step.parts = parts.parts;
-      lay_out(step.message, step.parts, /*fill=*/false);
-    }
-    if (steps_.wanted(step)) {
-      send(0, parts, false, step);  // rehearsals move no weight
-      steps_.record(step, [&] { work(step); });
-      gpu_.wait();
-    }
-    return step;
+  torch::Device device() const { return model_.device(); }
+  static Shape shape_of(const Batch& part) {
+    return {part.input.size(0), part.input.size(1), part.context.read_at.defined()};
+  }
+  // The recording's own memory for such a part, `before` words behind its beginning.
+  void make_room(Step& step, const Batch& part, int64_t before) const {
+    if (step.message.defined()) return;
+    step.part = part;
+    const int64_t size = size_of(step.part);
+    step.message =
+        torch::empty({before + size}, torch::TensorOptions(device()).dtype(torch::kInt64));
+    lay_out(step.message.narrow(0, before, size), step.part, /*fill=*/false);
+  }
+  template <class All, class Entry, class Work> void run(All& all, Entry& entry, const Work& work) {
+    if (entry.recording) kernels_ += entry.recording->size();
+    all.run(entry, work);
   }
 
-  // One copy: each costs the host as much as the launch of the whole update.
-  void send(double lr, const Parts& parts, bool active, Step& step) {
+  // ------------------------------------------------------------------------------- one part
+
+  void at_once(const Parts& parts, double lr) {
+    auto& step = steps_.at(shape_of(parts.parts[0]));
+    make_room(step, parts.parts[0], GpuAdamW::kSettings);
+    const auto work = [&] { make_update(step); };
+    if (steps_.wanted(step)) {
+      // Rehearsals move no weight.
+      step.message.copy_(filled(parts, 0, false), /*non_blocking=*/true);
+      steps_.record(step, work);
+      gpu_.wait();
+    }
+    // One copy: each costs the host as much as the launch of the whole update.
+    step.message.copy_(filled(parts, lr, true), /*non_blocking=*/true);
+    run(steps_, step, work);
+  }
+
+  const Tensor& filled(const Parts& parts, double lr, bool active) const {
     double* const s = static_cast<double*>(parts.message.mutable_data_ptr());
     optimizer_.fill_settings(lr, config_.clip, s);
     s[GpuAdamW::kShare] = 1 / double(parts.targets);
     s[GpuAdamW::kActive] = active;
-    step.message.copy_(parts.message, /*non_blocking=*/true);
+    return parts.message;
   }
 
   // Everything the GPU does in an update. It must not wait for the host, nor the host for it.
-  void work(const Step& step) {
+  void make_update(const Step& step) {
     report_.zero_();
+    adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
+    differentiate(step.part);
+    gpu_.adamw(adamw_, optimizer_.fetch_grads());
+  }
+
+  // ------------------------------------------------------------------------------- several
+
+  void part_by_part(const Parts& parts, double lr) {
+    adamw_.settings = settings_;
+    for (const auto& part : parts.parts) {  // all recordings first: rehearsals leave gradients
+      auto& step = parts_.at(shape_of(part));
+      make_room(step, part, 0);
+      if (!parts_.wanted(step)) continue;
+      send_settings(parts, 0, false), send(part, parts, step);
+      parts_.record(step, [&] { add_part(step); });
+      gpu_.wait();
+    }
+    auto& update = updates_.at(0);
+    const auto work = [&] { update_from_sums(); };
+    if (updates_.wanted(update)) {
+      send_settings(parts, 0, false);
+      updates_.record(update, work);
+      gpu_.wait();
+    }
+    report_.zero_(), adamw_.grads.zero_();
+    send_settings(parts, lr, true);
+    for (const auto& part : parts.parts) {
+      auto& step = parts_.at(shape_of(part));
+      send(part, parts, step);
+      run(parts_, step, [&] { add_part(step); });
+    }
+    run(updates_, update, work);
+  }
+
+  void send_settings(const Parts& parts, double lr, bool active) {
+    settings_.copy_(
+        filled(parts, lr, active).narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64),
+        /*non_blocking=*/true);
+  }
+  // A part lies in one piece of the message, from its input on.
+  static void send(const Batch& part, const Parts& parts, Step& step) {
+    const int64_t at = part.input.storage_offset() - parts.message.storage_offset();
+    step.message.copy_(parts.message.narrow(0, at, step.message.numel()), /*non_blocking=*/true);
+  }
+
+  // Backward leaves the gradients of matrices in bfloat16; their sums are float32.
+  void add_part(const Step& step) {
+    differentiate(step.part);
+    for (const auto& g : optimizer_.fetch_grads()) {
+      Tensor sum = adamw_.grads.narrow(0, g.begin, g.size);
+      if (g.wide.defined()) sum.add_(g.wide.reshape(-1));
+      if (g.narrow.defined()) sum.add_(g.narrow.reshape(-1));
+    }
+  }
+  void update_from_sums() {
+    gpu_.adamw(adamw_,
+               {{.wide = adamw_.grads, .narrow = {}, .begin = 0, .size = adamw_.grads.numel()}});
+  }
+
+  // ------------------------------------------------------------------------------- both
+
+  // Forward, loss and backward of a part. The gradients are where backward leaves them, loss and
+  // hits are added to the report.
+  void differentiate(const Batch& part) {
     optimizer_.drop_grads();
     std::optional<AdamW::Copies> copies;
     if (config_.precision == "bfloat16") copies.emplace(optimizer_, torch::kBFloat16);
-    adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
     const Tensor share = adamw_.settings[GpuAdamW::kShare];
-    for (const auto& part : step.parts) {
-      Tensor rows;
+    if (has_many_logits(model_, part)) {
+      ops::LinearCrossEntropyResult out;
       {
-        Precision precision(config_.precision, model_.device().type());
-        model::State state;
-        const auto logits = model_.forward(part.input, state, part.context);
-        rows = logits.view({-1, logits.size(-1)});
+        Precision precision(config_.precision, device().type());
+        out = head_loss(model_, part, 1);
       }
-      const Tensor drows = gpu_.cross_entropy(rows.detach(), part.target, share, report_);
-      rows.backward(drows);
+      const Tensor loss = out.loss.detach().to(torch::kFloat64) * share;
+      report_[GpuAdamW::kLoss].add_(loss), report_[GpuAdamW::kRight].add_(out.right.detach());
+      out.loss.backward(share.to(out.loss.scalar_type()));
+      return;
     }
-    gpu_.adamw(adamw_, optimizer_.fetch_grads());
+    Tensor rows;
+    {
+      Precision precision(config_.precision, device().type());
+      model::State state;
+      const auto logits = model_.forward(part.input, state, part.context);
+      rows = logits.view({-1, logits.size(-1)});
+    }
+    rows.backward(gpu_.cross_entropy(rows.detach(), part.target, share, report_));
   }
 
   model::Model& model_;
@@ -153,9 +260,11 @@ class Recorded final : public Execution {
   int64_t bucket_;
   ops::Gpu& gpu_;
   int64_t kernels_ = 0;
-  Tensor report_, host_report_;
+  Tensor report_, host_report_, settings_;
   GpuAdamW adamw_;
-  Steps steps_;
+  Steps steps_, parts_;
+  Recordings<int, Nothing> updates_;
+  std::vector<Batch> computed_;
 };
 
 }  // namespace

@@ -27,12 +27,26 @@ constexpr int64_t kMostThreads = 4;
 }  // namespace
 
 Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig& config,
-                 uint64_t seed, bool record)
-    : model_(model), task_(task), config_(config), seed_(seed), optimizer_(model, config) {
+                 uint64_t seed, bool record, const Ranks& ranks)
+    : model_(model),
+      task_(task),
+      config_(config),
+      seed_(seed),
+      ranks_(ranks),
+      optimizer_(model, config, ranks) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
+  if (ranks.count() > 1 && !model.device().is_cpu())
+    throw Error(
+        "several processes train on CPUs only so far",
+        "give each GPU a run of its own, or wrap lrnn.nn's layers in FSDP2 (docs/python.md)");
+  if (config.batch < config.accumulate * ranks.count())
+    throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
+                    config.accumulate, " parts each need a sequence for every part"),
+                "make the batch larger, or start fewer processes");
+  model.recompute_blocks(config.recompute == "block");
   execution_ = model.device().is_cpu()
-                   ? as_it_comes(model, optimizer_, config)
+                   ? as_it_comes(model, optimizer_, config, ranks)
                    : recorded(model, optimizer_, config, bucket_of(task), record);
 }
 
@@ -59,18 +73,19 @@ std::vector<tasks::Example> Trainer::examples(int64_t index) const {
   return out;
 }
 
-// The parts are as equal in size as can be.
+// The parts are as equal in size as can be. Part p of rank r is number p*count + r of the batch, so
+// that W ranks with one part each do what one rank does with W parts.
 Parts Trainer::make(int64_t index) const {
   const auto all = examples(index);
   const int64_t length = execution_->padded(longest(all.data(), config_.batch));
   Parts out;
   out.index = index;
-  for (int64_t part = 0; part < config_.accumulate; ++part) {
-    const int64_t first = part * config_.batch / config_.accumulate,
-                  last = (part + 1) * config_.batch / config_.accumulate;
+  const int64_t parts = config_.accumulate * ranks_.count();
+  for (int64_t part = ranks_.rank(); part < parts; part += ranks_.count()) {
+    const int64_t first = part * config_.batch / parts, last = (part + 1) * config_.batch / parts;
     out.parts.push_back(make_batch(&all[size_t(first)], last - first, task_.vocabulary(), length));
-    out.targets += out.parts.back().targets;
   }
+  out.targets = targets_of(all.data(), config_.batch);
   execution_->prepare(out);
   return out;
 }

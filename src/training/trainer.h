@@ -6,6 +6,7 @@
 #include "training/adamw.h"
 #include "training/config.h"
 #include "training/execution.h"
+#include "training/ranks.h"
 
 namespace lrnn::training {
 
@@ -15,8 +16,9 @@ namespace lrnn::training {
 class Trainer {
  public:
   // With `record` false nothing is recorded on a GPU: the same bits, for tests.
+  // Several ranks work on the parts of every batch together.
   Trainer(model::Model& model, const tasks::Task& task, const TrainConfig& config, uint64_t seed,
-          bool record = true);
+          bool record = true, const Ranks& ranks = {});
   Trainer(const Trainer&) = delete;  // its execution knows where the optimiser is
 
   // Update number `step` (it sets the learning rate) from batch number `index`; the two part ways
@@ -36,6 +38,7 @@ class Trainer {
   const tasks::Task& task_;
   TrainConfig config_;
   uint64_t seed_;
+  Ranks ranks_;
   AdamW optimizer_;
   std::unique_ptr<Execution> execution_;
   Parts next_;  // made while the GPU was busy with the one before

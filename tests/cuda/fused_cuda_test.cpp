@@ -33,7 +33,7 @@ TensorList gradients(const TensorList& outputs, const TensorList& inputs, const 
 TEST_F(FusedOnGpu, ASumAndItsNorm) {
   torch::manual_seed(1);
   constexpr double kEps = 0.1;
-  for (const int64_t D : {1, 7, 8, 20, 128, 200, 256, 300})
+  for (const int64_t D : {1, 7, 8, 20, 128, 200, 256, 300, 1024, 4100})
     for (const auto& rows : {std::vector<int64_t>{1, 1}, {3, 37}, {40, 257}})
       for (const auto y_type : {torch::kFloat32, torch::kBFloat16, torch::kFloat64})
         for (const bool both : {true, false}) {
@@ -67,7 +67,7 @@ TEST_F(FusedOnGpu, ASumAndItsNorm) {
 TEST_F(FusedOnGpu, TheNormHasTheTypeOfTheProducts) {
   torch::manual_seed(2);
   constexpr double kEps = 0.1;
-  for (const int64_t D : {24, 32, 64, 128, 256}) {
+  for (const int64_t D : {24, 32, 64, 128, 256, 520, 768, 2048, 4096}) {
     SCOPED_TRACE(D);
     const auto many = [&](torch::Dtype dtype) { return normal({40, 257, D}, dtype); };
     const Tensor x = leaf(many(torch::kFloat32)), y = leaf(many(torch::kBFloat16)),

@@ -4,6 +4,7 @@
 import doctest
 import importlib
 import importlib.util
+import inspect
 import pathlib
 import pkgutil
 import re
@@ -31,6 +32,20 @@ def check_every_function_has_one():
             thing = getattr(module, name)
             if callable(thing) and not isinstance(thing, type) and name not in ("enable", "disable"):
                 assert ">>>" in thing.__doc__, f"{module.__name__}.{name} has no example"
+
+
+def check_everything_is_described():
+    """By its own words, and every argument of a function or layer of ours where `Args` names them."""
+    for module in (lrnn, lrnn.fla, lrnn.nn):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            assert thing.__doc__ and (thing.__doc__ != getattr(thing.__base__, "__doc__", None) if isinstance(thing, type) else True), name
+            if "Args:" not in thing.__doc__:
+                continue
+            said = re.findall(r"[\w]+", thing.__doc__.split("Args:")[1].split(">>>")[0])
+            for argument in inspect.signature(thing).parameters.values():
+                if argument.kind is not argument.VAR_KEYWORD and "fla" not in thing.__doc__.split("Args:")[0]:
+                    assert argument.name in said, f"{module.__name__}.{name}: nothing is said about {argument.name}"
 
 
 def check_pages():

@@ -42,6 +42,16 @@ def check_layout():
         assert all(folder.startswith("$ORIGIN") for folder in path.split(":")), f"{file} looks in {path}"
 
 
+def check_nothing_else_is_needed():
+    """Beside torch, glibc and GCC's run-time: a wheel is taken to machines without Debian's libraries."""
+    system = r"ld-linux-.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so.*"
+    cuda = r"libcudart\.so.*"  # torch with CUDA has it in a package beside its own
+    for file in [*(site / "lrnn/lib").iterdir(), site / "lrnn/bin/lrnn"]:
+        for name in re.findall(r"NEEDED.*\[(.*)\]", call("readelf", "-d", file)):
+            brought = (site / "lrnn/lib" / name).exists() or (torch_folder / "lib" / name).exists()
+            assert brought or re.fullmatch(system, name) or re.fullmatch(cuda, name), f"{file.name} needs {name}, which nobody brings"
+
+
 def check_program():
     version = call(site / "lrnn/bin/lrnn", "--version")
     assert version.startswith("lrnn "), version
@@ -71,6 +81,22 @@ def check_other_torch():
     assert "ImportError: lrnn is built for torch 2.11.x, and this is torch 2.12.0" in said, said
     os.rename(site / "lrnn/lib/liblrnn.so", site / "lrnn/lib/away.so")
     assert "ImportError: lrnn's library is not in" in python("import lrnn", code=1)
+
+
+def check_what_pip_says():
+    """Before it downloads or compiles anything."""
+    try:
+        import scikit_build_core  # noqa: F401
+    except ImportError:
+        return print("without scikit-build-core this is not checked")
+    ask = f"import os, backend; os.chdir('{root}'); print(backend.get_requires_for_build_wheel())"
+    path = {"PYTHONPATH": f"{root / 'python'}:{os.environ['PYTHONPATH']}"}
+    named = {"LRNN_TORCH": str(torch_folder)}
+    assert "torch" not in python(ask, **path, **named)
+    assert "lrnn: no C++ compiler was found ('no-such-compiler')" in python(ask, code=1, **path, CXX="no-such-compiler")
+    said = python(ask, code=1, **path, CXX="c++ -nostdinc -I/dev")
+    assert "run: apt-get install libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libsentencepiece-dev" in said, said
+    assert f"lrnn: LRNN_TORCH={work.name} is not the folder of a torch 2.11" in python(ask, code=1, **path, LRNN_TORCH=work.name)
 
 
 def check_one_version_of_torch():

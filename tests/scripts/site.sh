@@ -10,7 +10,7 @@ if [ ! -x $mkdocs ] || ! cmp -s docs/requirements.txt .venv/docs/installed; then
 fi
 # Not --quiet: then warnings are not counted, and --strict fails for none.
 expect 0 "" $mkdocs build --strict --site-dir "$work/site"
-for page in index tutorial kernels performance results reference api glossary contributing changelog commands/train log/index; do
+for page in index tutorial kernels performance results reference api python_api glossary contributing changelog commands/train log/index; do
   [ -s "$work/site/$page.html" ] || fail "the site has no page $page.html"
 done
 grep -rhoE '(src|href)="https?://[^"]*' "$work/site" --include=index.html | grep -v 'href="http' && fail "a page loads something from elsewhere"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -8,11 +10,25 @@ from ..error import Error
 from ..ops import delta_product, l2_norm, swiglu
 from .parts import RMSNorm, ShortConv, State, inverse_softplus_steps, linear, only, opened, wide
 
-_ACTIVATIONS = {"relu": F.relu, "elu": lambda x: F.elu(x) + 1, "identity": lambda x: x}
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "elu": lambda x: F.elu(x) + 1, "identity": lambda x: x}
 
 
 class DeltaProduct(nn.Module):
     """DeltaNet and its relatives: a product of `householders` reflections per token, with or without a gate.
+
+    Args:
+        width: of x and y.
+        heads, key_dim, value_dim: of the state; value_dim is key_dim without it.
+        value_heads: a multiple of heads, which then share keys.
+        householders: steps per token. More of them make richer transitions: 2 a rotation, and so on.
+        negative: eigenvalues reach -1 (beta up to 2), which is what counting takes. Without it they stay in [0, 1].
+        forget_gate: Gated DeltaNet's, one per head.
+        output_gate: outputs times silu of a projection of x.
+        conv, conv_bias: taps of the short convolutions of q, k and v; 0 for none.
+        beta: whether beta is learned; else it is 1, or 2 with `negative`.
+        qk_activation: "silu", "relu", "elu" or "identity".
+        qk_norm: "l2" or "sum".
+        norm_eps: of the norm of the outputs.
 
     >>> import torch, lrnn
     >>> layer = lrnn.nn.DeltaProduct(64, heads=2, key_dim=32, householders=3, forget_gate=True)
@@ -107,7 +123,7 @@ class DeltaProduct(nn.Module):
 
 
 class DeltaNet(DeltaProduct):
-    """fla's DeltaNet.
+    """fla's DeltaNet, with its arguments; `allow_neg_eigval` is DeltaProduct's `negative`.
 
     >>> import torch, lrnn
     >>> y, state = lrnn.nn.DeltaNet(hidden_size=64, num_heads=2)(torch.randn(1, 10, 64))
@@ -155,7 +171,7 @@ class DeltaNet(DeltaProduct):
 
 
 class GatedDeltaProduct(DeltaProduct):
-    """fla's GatedDeltaProduct.
+    """fla's GatedDeltaProduct, with its arguments: `num_householder` steps per token and a forget gate.
 
     >>> import torch, lrnn
     >>> layer = lrnn.nn.GatedDeltaProduct(hidden_size=64, head_dim=16, num_heads=2, num_householder=3)

@@ -9,7 +9,16 @@ from .parts import RMSNorm, ShortConv, State, linear, only, opened, wide
 
 
 class GatedLinearAttention(nn.Module):
-    """fla's GatedLinearAttention; with `allow_neg_eigval` gates reach from -1 to 1 (2 gate - 1).
+    """fla's GatedLinearAttention, with its arguments; with `allow_neg_eigval` gates reach from -1 to 1 (2 gate - 1).
+
+    Args:
+        hidden_size: of x and y.
+        expand_k, expand_v: channels of all keys and values, as a share of it.
+        num_heads, num_kv_heads: heads; with fewer of keys and values several queries share them.
+        gate_logit_normalizer, gate_low_rank_dim, clamp_min: gates are logsigmoid(x A B) / normalizer, at least clamp_min.
+        use_output_gate, use_short_conv, conv_size, conv_bias, norm_eps: as in fla.
+        fuse_norm: whether the norm has the name that it has in fla with its gate.
+        mode, layer_idx: of fla's kernels and caches; nothing to choose here.
 
     >>> import torch, lrnn
     >>> y, state = lrnn.nn.GatedLinearAttention(hidden_size=64, num_heads=2)(torch.randn(1, 10, 64))

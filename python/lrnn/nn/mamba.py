@@ -12,6 +12,13 @@ from .parts import ShortConv, State, inverse_softplus_steps, linear, only, opene
 class Mamba(nn.Module):
     """Mamba's layer by the names of fla and of the original; with `allow_neg_eigval` transitions are 2 exp(delta A) - 1.
 
+    Args:
+        hidden_size, intermediate_size: of x and y, and of the scan, twice as many without it.
+        state_size: numbers a channel remembers.
+        conv_kernel, use_conv_bias: the short convolution.
+        dt_rank, dt_min, dt_max, dt_scale, dt_init_floor: how time steps are made, and where they begin.
+        use_bias: of the projections in and out.
+
     >>> import torch, lrnn
     >>> layer = lrnn.nn.Mamba(hidden_size=64, allow_neg_eigval=True)
     >>> y, (state, convolution) = layer(torch.randn(1, 10, 64))

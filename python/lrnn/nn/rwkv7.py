@@ -21,7 +21,8 @@ class LoRA(nn.Module):
         self.lora = nn.Sequential(linear(inputs, rank), activation, linear(rank, outputs, bias))
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.lora(x)
+        y: Tensor = self.lora(x)
+        return y
 
 
 def _rank(width: int, factor: float, given: int | None) -> int:
@@ -33,6 +34,14 @@ class RWKV7(nn.Module):
 
     Layers after the first mix their values with the first layer's: pass those as `v_first`, which
     `values` of the first layer gives for the same x and state.
+
+    Args:
+        hidden_size: of x and y.
+        head_dim, num_heads: of the state; as many heads as fit without num_heads.
+        decay_low_rank_dim, gate_low_rank_dim, a_low_rank_dim, v_low_rank_dim: ranks; as fla chooses them without.
+        layer_idx: 0 for the first layer, which has no v_first.
+        norm_eps: of the norm of the outputs, times head_dim.
+        mode, fuse_norm, num_hidden_layers: of fla's kernels and initialisation; nothing to choose here.
 
     >>> import torch, lrnn
     >>> layer = lrnn.nn.RWKV7(hidden_size=64, head_dim=32, layer_idx=0)
@@ -86,8 +95,8 @@ class RWKV7(nn.Module):
         self.g_norm = nn.GroupNorm(inner // head_dim, inner, eps=head_dim * norm_eps)
         with torch.no_grad():
             channel = torch.arange(inner) / inner
-            self.w_lora.lora[2].bias.copy_(-6.5 + 5 * channel.pow(0.85))
-            self.a_lora.lora[2].bias.zero_()
+            self.w_lora.get_parameter("lora.2.bias").copy_(-6.5 + 5 * channel.pow(0.85))
+            self.a_lora.get_parameter("lora.2.bias").zero_()
 
     def _shifted(self, x: Tensor, last: Tensor | None, cu_seqlens: Tensor | None) -> tuple[Tensor, Tensor]:
         """The token before each, and the last of each sequence [S,D]."""
@@ -110,7 +119,8 @@ class RWKV7(nn.Module):
     def values(self, x: Tensor, state: State | None = None, cu_seqlens: Tensor | None = None) -> Tensor:
         """The first layer's values [B,T,H D], which later layers take as `v_first`."""
         before, _ = self._shifted(x, opened("RWKV7", state, 2)[1], cu_seqlens)
-        return self.v_proj(self._mixed(x, before, "v"))
+        v: Tensor = self.v_proj(self._mixed(x, before, "v"))
+        return v
 
     def forward(
         self,
@@ -123,7 +133,8 @@ class RWKV7(nn.Module):
         before, state[1] = self._shifted(x, state[1], cu_seqlens)
 
         def heads(y: Tensor) -> Tensor:
-            return y.unflatten(-1, (-1, self.head_dim))
+            split: Tensor = y.unflatten(-1, (-1, self.head_dim))
+            return split
 
         def mixed(name: str) -> Tensor:
             return self._mixed(x, before, name)

@@ -38,6 +38,14 @@ class BlockLinear(nn.Module):
 class MLSTM(nn.Module):
     """xLSTM's cell with a matrix for a state, inside its block's convolution, gates and skip.
 
+    Args:
+        width: of x and y.
+        heads: of the cell.
+        expand: the inner width, as a multiple, rounded up to 64.
+        conv: taps of the convolution before q and k.
+        block: channels of a block of the projections q, k and v.
+        norm_eps: of the norm of the heads.
+
     >>> import torch, lrnn
     >>> y, (C, n, m, convolution) = lrnn.nn.MLSTM(64, heads=2)(torch.randn(1, 10, 64))
     >>> C.shape
@@ -78,13 +86,19 @@ class MLSTM(nn.Module):
         i = self.i_gate(together).to(self.i_bias.dtype) + self.i_bias
         f = self.f_gate(together).to(self.f_bias.dtype) + self.f_bias
         q, k, v = (y.unflatten(-1, (self.heads, -1)) for y in (q, k, v))
-        h, *state[:3] = mlstm(q, k, v, i, f, *state[:3], cu_seqlens=cu_seqlens)
+        h, *state[:3] = mlstm(q, k, v, i, f, state[0], state[1], state[2], cu_seqlens=cu_seqlens)
         y = self.norm(h) + self.skip.to(x.dtype) * convolved
         return self.o_proj(y * F.silu(self.z_proj(x))), state
 
 
 class SLSTM(nn.Module):
     """xLSTM's cell whose gates read its own output: not linear, and sequential.
+
+    Args:
+        width: of x and y.
+        heads: of the cell; a unit reads the units of its own head.
+        conv: taps of a convolution before the gates i and f; 0 for none.
+        norm_eps: of the norm of the heads.
 
     >>> import torch, lrnn
     >>> y, (state,) = lrnn.nn.SLSTM(64, heads=2)(torch.randn(1, 10, 64))

@@ -1,5 +1,6 @@
 #include "kernels/cpu/row_adamw.h"
 #include "kernels/cpu/row_conv.h"
+#include "kernels/cpu/row_cross_entropy.h"
 #include "kernels/cpu/row_norm.h"
 #include "kernels/cpu/row_swiglu.h"
 
@@ -11,8 +12,8 @@ template <class Io> void exp_rows(const Io* x, int64_t n, Io* y) {
 }
 
 template <class Io> constexpr Table<Io> make_table() {
-  return {norm<Io>, norm_backward<Io>, swiglu<Io>,  swiglu_backward<Io>,
-          conv<Io>, conv_backward<Io>, exp_rows<Io>};
+  return {norm<Io>, norm_backward<Io>, swiglu<Io>,        swiglu_backward<Io>,
+          conv<Io>, conv_backward<Io>, cross_entropy<Io>, exp_rows<Io>};
 }
 
 }  // namespace

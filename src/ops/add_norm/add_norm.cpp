@@ -50,7 +50,7 @@ at::ScalarType product_type(const Tensor& x) {
 }
 
 bool fits(const Tensor& x, const Tensor& y, const Tensor& weight) {
-  constexpr int64_t kMost = 256;  // values of a row
+  constexpr int64_t kMost = 4096;  // values of a row
   const auto known = [](const Tensor& t) {
     return t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16;
   };

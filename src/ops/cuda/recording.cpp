@@ -23,6 +23,15 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 // learns how much is needed.
 constexpr int kRehearsals = 2;
 
+// A recording has memory of its own. What rehearsals of a large model left idle is given back first,
+// else both would have to fit; of small ones it is not worth the wait.
+constexpr int64_t kWorthGivingBack = int64_t(4) << 30;
+void give_back_idle() {
+  const auto stats = allocator::getDeviceStats(c10::cuda::current_device());
+  if (stats.reserved_bytes[0].current - stats.allocated_bytes[0].current >= kWorthGivingBack)
+    allocator::emptyCache();
+}
+
 // A weight that autocast has cast before a recording would be missing from it.
 class NoCastCache {
  public:
@@ -101,6 +110,7 @@ class Graph final : public Recording {
     // One at a time; other threads go on with theirs meanwhile.
     static std::mutex one_at_a_time;
     const std::lock_guard lock(one_at_a_time);
+    give_back_idle();
     Captured captured;
     memory_.during(stream, [&] { captured = capture(stream, work); });
     size_t nodes = 0;

@@ -133,10 +133,11 @@ void backward_by_diagonal(const Backward<Mlstm>& b, Mlstm& grads, const OnDevice
   DiagonalCuda::backward(in, d, b.kept, to);
   const Tensor factor = by.factor(), dlog_forget = to.log_decay.sum(-1),
                dlog_input = (to.k * by.k * factor).sum(-1);
-  kernels::cuda::mlstm_gate_gradients(p, by.all_m.const_data_ptr(), dm.const_data_ptr(),
-                                      dlog_forget.const_data_ptr(), dlog_input.const_data_ptr(),
-                                      data_or_null(b.d.state.m), grads.i.data_ptr(),
-                                      grads.f.data_ptr(), data_or_null(grads.state.m), on.stream());
+  kernels::cuda::mlstm_gate_gradients(
+      {p, by.all_m.const_data_ptr(), dm.const_data_ptr(), dlog_forget.const_data_ptr(),
+       dlog_input.const_data_ptr(), data_or_null(b.d.state.m), grads.i.data_ptr(),
+       grads.f.data_ptr(), data_or_null(grads.state.m)},
+      on.stream());
   const auto type = b.in.q.scalar_type();
   grads.q = to.q.defined() ? to.q.to(type) : at::zeros_like(b.in.q);
   grads.k = (to.k * factor).to(type), grads.v = to.v.narrow(-1, 0, V).to(type).contiguous();

@@ -1,5 +1,4 @@
 #include "kernels/cuda/rows/take.h"
-
 #include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/inner.h"
@@ -30,21 +29,20 @@ Tensor give_rows_cuda(const Tensor& dy_, const Tensor& index, at::IntArrayRef sh
   const Tensor dy = dy_.contiguous();
   const int64_t n = index.numel(), rows = shape[0], D = c10::multiply_integers(shape.slice(1));
   const auto wide = dy.options().dtype(wide_type(dy));
-  const auto type = kernel_type(dy);
+  const kernels::cuda::GivenRows given{kernel_type(dy), dy.const_data_ptr(), n, rows, D};
   if (rows <= kernels::cuda::kFewRows) {
     const int64_t part = kernels::cuda::give_part(n, D);
     const Tensor partial = at::empty({(n + part - 1) / part, rows, D}, wide);
-    kernels::cuda::give_to_few(type, dy.const_data_ptr(), index.const_data_ptr<int64_t>(), n, rows,
-                               D, partial.data_ptr(), on.stream());
+    kernels::cuda::give_to_few(given, index.const_data_ptr<int64_t>(), partial.data_ptr(),
+                               on.stream());
     const Tensor dtable = at::empty(shape, dy.options());
     add_parts(partial, dtable, on.stream());
     return dtable;
   }
   const auto [sorted, order] = at::sort(index.flatten(), /*stable=*/true, 0, false);
   const Tensor dtable = at::empty({rows, D}, wide);
-  kernels::cuda::give_sorted(type, dy.const_data_ptr(), sorted.const_data_ptr<int64_t>(),
-                             order.const_data_ptr<int64_t>(), n, rows, D, dtable.data_ptr(),
-                             on.stream());
+  kernels::cuda::give_sorted(given, sorted.const_data_ptr<int64_t>(),
+                             order.const_data_ptr<int64_t>(), dtable.data_ptr(), on.stream());
   return dtable.view(shape).to(dy.scalar_type());
 }
 

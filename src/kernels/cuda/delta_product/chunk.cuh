@@ -149,6 +149,11 @@ template <int kTiles> __device__ __forceinline__ void scale(float (&x)[kTiles][4
 #pragma unroll
     for (int u = 0; u < 4; ++u) x[t][u] *= by;
 }
+// The same where nothing may have been forgotten. Without a gate that saves the work, and behind the
+// branch the compiler no longer keeps a second copy of x: at K = 256 that copy spills.
+template <int kTiles> __device__ __forceinline__ void decay(float (&x)[kTiles][4], float by) {
+  if (by != 1) scale(x, by);
+}
 
 // dlog a of the tokens that begin in a chunk, from slope(i) of its micro-steps and what comes after
 // them: a warp's work, two micro-steps a lane.

@@ -93,7 +93,7 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
   // S = a_C S + (diag(r) K)^T D.
   __device__ __forceinline__ void advance(State& S, float (&D)[8][4], uint32_t stage,
                                           const float* vectors) const {
-    scale(S, vectors[kBefore * kChunk + kChunk - 1]);
+    decay(S, vectors[kBefore * kChunk + kChunk - 1]);
     scale_columns(D, vectors + kAfter * kChunk);
 #pragma unroll
     for (int k = 0; k < 4; ++k)

@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     float dD[8][4] = {}, Y[8][4] = {};
     run.template over_keys<4>(dD, G, run.keys(stage, run.layout.k));
     scale_columns(dD, vectors + kAfter * kChunk);
-    scale(G, vectors[kBefore * kChunk + kChunk - 1]);
+    decay(G, vectors[kBefore * kChunk + kChunk - 1]);
     run.read(dD, G, Queries(p, first, run.count(first)), stage, vectors);
     run.solve(Y, dD, stage);
     run.store_dv(Y, first, vectors);

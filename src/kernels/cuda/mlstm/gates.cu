@@ -42,9 +42,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class R>
-__global__ void __launch_bounds__(kThreads)
-    gradients(const MlstmGates p, const R* all_m, const R* dm_direct, const R* dlog_forget,
-              const R* dlog_input, const R* dfinal_m, R* di, R* df, R* dfirst) {
+__global__ void __launch_bounds__(kThreads) gradients(const MlstmGateGradients p) {
+  const auto read = [](const void* x) { return static_cast<const R*>(x); };
+  const R *const all_m = read(p.m), *const dm_direct = read(p.dm),
+                 *const dlog_forget = read(p.dlog_forget), *const dlog_input = read(p.dlog_input),
+                 *const dfinal_m = read(p.dfinal_m);
+  R *const di = static_cast<R*>(p.di), *const df = static_cast<R*>(p.df),
+           *const dfirst = static_cast<R*>(p.dfirst);
   const Chain<R> chain(p);
   if (!chain.valid) return;
   R dm = dfinal_m ? dfinal_m[chain.s * p.H + chain.h] : R(0);
@@ -81,16 +85,10 @@ void mlstm_gates(const MlstmGates& p, void* m, void* log_forget, void* log_input
   check_launch("mlstm");
 }
 
-void mlstm_gate_gradients(const MlstmGates& p, const void* m, const void* dm,
-                          const void* dlog_forget, const void* dlog_input, const void* dfinal_m,
-                          void* di, void* df, void* dfirst, void* stream) {
+void mlstm_gate_gradients(const MlstmGateGradients& p, void* stream) {
   if (p.S * p.H == 0) return;
   const auto launch = [&](auto zero) {
-    using R = decltype(zero);
-    gradients<R><<<blocks_of(p), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-        p, static_cast<const R*>(m), static_cast<const R*>(dm), static_cast<const R*>(dlog_forget),
-        static_cast<const R*>(dlog_input), static_cast<const R*>(dfinal_m), static_cast<R*>(di),
-        static_cast<R*>(df), static_cast<R*>(dfirst));
+    gradients<decltype(zero)><<<blocks_of(p), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(p);
   };
   p.type == Type::kFloat64 ? launch(double()) : launch(float());
   check_launch("mlstm");

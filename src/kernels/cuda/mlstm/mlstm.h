@@ -36,10 +36,13 @@ struct MlstmGates {
 void mlstm_gates(const MlstmGates& p, void* m, void* log_forget, void* log_input, void* final_m,
                  void* stream);
 
-// From the gradients of what mlstm_gates returns to those of i, f and (where it is not null) first.
-// dfinal_m may be null for zeros.
-void mlstm_gate_gradients(const MlstmGates& p, const void* m, const void* dm,
-                          const void* dlog_forget, const void* dlog_input, const void* dfinal_m,
-                          void* di, void* df, void* dfirst, void* stream);
+// From the gradients of what mlstm_gates returns to those of i, f and first.
+struct MlstmGateGradients : MlstmGates {
+  const void* m = nullptr;  // as mlstm_gates left it
+  const void *dm = nullptr, *dlog_forget = nullptr, *dlog_input = nullptr;  // [B,T,H]
+  const void* dfinal_m = nullptr;                                           // null: zeros
+  void *di = nullptr, *df = nullptr, *dfirst = nullptr;  // dfirst null: not wanted
+};
+void mlstm_gate_gradients(const MlstmGateGradients& p, void* stream);
 
 }  // namespace lrnn::kernels::cuda

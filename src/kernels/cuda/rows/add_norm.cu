@@ -1,15 +1,21 @@
 #include "kernels/cuda/rows/add_norm.h"
 #include "kernels/cuda/rows/row_array.cuh"
 
-// A row belongs to as many neighbouring threads as it has packs of eight values, at most a warp. A
-// thread keeps its pack in registers between the two looks at a row. Where rows are full packs on
-// 16 bytes, in types the models have, the compiler knows it: a load behind a branch waits for the
-// one before.
+// A row belongs to as many neighbouring threads as it has packs of eight values: part of a warp,
+// or, where a warp does not do, a block. A thread keeps its pack in registers between the two looks
+// at a row. Where rows are full packs on 16 bytes, in types the models have, the compiler knows it:
+// a load behind a branch waits for the one before.
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kMostThreads = kAddNormMost / kPack;
 constexpr int64_t kMostParts = 528;
+
+// The threads of a row, and of a block.
+int team_of(int64_t D) {
+  return D <= 32 * kPack ? lanes_of(D) : int((D + 32 * kPack - 1) / (32 * kPack) * 32);
+}
+int threads_of(int64_t D) { return team_of(D) > 32 ? team_of(D) : kThreads; }
 
 struct Wide {  // whose rows lie on 16 bytes
   bool x = true, y = true, s = true, h = true, ds = true, dh = true, dx = true, dy = true;
@@ -26,13 +32,16 @@ struct Anything {
 struct AnythingDouble : Anything {
   using Real = double;
 };
-template <Type kX, Type kY, Type kH, int kLanes> struct Known {
+template <Type kX, Type kY, Type kH> struct KnownTypes {
   using Real = float;
   static constexpr Type x = kX, y = kY, h = kH;
-  static constexpr int lanes = kLanes;
   static constexpr Wide wide{};
   static constexpr bool kFull = true;  // packs
 };
+template <Type kX, Type kY, Type kH, int kLanes> struct Known : KnownTypes<kX, kY, kH> {
+  static constexpr int lanes = kLanes;
+};
+template <Type kX, Type kY, Type kH> struct KnownBlock : KnownTypes<kX, kY, kH> { int lanes; };
 
 // This thread's pack of its row.
 struct Place {
@@ -55,15 +64,35 @@ __device__ __forceinline__ void load(Type type, const RowArray& x, int64_t row, 
   for (int i = 0; i < kPack; ++i) out[i] = pack.get(type, i);
 }
 
+// The sums of a row, each over its lanes, for all of them. More than a warp are a whole block, all
+// of whose threads come here.
+template <int kSums, class R> __device__ __forceinline__ void sum_row(R (&x)[kSums], int lanes) {
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) x[i] = sum_of_lanes(x[i], min(lanes, 32));
+  if (lanes <= 32) return;
+  __shared__ R of_warp[kSums][kMostThreads / 32];
+  const int warps = lanes / 32;
+  __syncthreads();  // whoever still reads those of the row before
+#pragma unroll
+  for (int i = 0; i < kSums; ++i)
+    if (threadIdx.x % 32 == 0) of_warp[i][threadIdx.x / 32] = x[i];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kSums; ++i) {
+    x[i] = of_warp[i][0];
+    for (int warp = 1; warp < warps; ++warp) x[i] += of_warp[i][warp];
+  }
+}
+
 template <class How>
-__global__ void __launch_bounds__(kThreads) add_norm(const AddNorm p, const How how) {
+__global__ void __launch_bounds__(kMostThreads) add_norm(const AddNorm p, const How how) {
   using R = typename How::Real;
   const int lanes = how.lanes;
   const Wide wide = how.wide;
-  const int64_t row = int64_t(blockIdx.x) * (kThreads / lanes) + int(threadIdx.x) / lanes;
+  const int64_t row = int64_t(blockIdx.x) * (int(blockDim.x) / lanes) + int(threadIdx.x) / lanes;
   const Place at(p.D, how);
   const bool mine = row < p.rows && at.n > 0;
-  R s[kPack] = {}, squares = 0;
+  R s[kPack] = {}, squares[1] = {};
   if (mine) {
     load(how.x, p.x, row, at, wide.x, s);
     if (p.y.data) {
@@ -78,9 +107,10 @@ __global__ void __launch_bounds__(kThreads) add_norm(const AddNorm p, const How 
           s[i] = R(__uint_as_float(uint32_t(to_bf16(float(s[i]))) << 16));
     }
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) squares += s[i] * s[i];
+    for (int i = 0; i < kPack; ++i) squares[0] += s[i] * s[i];
   }
-  const R r = inverse_root(sum_of_lanes(squares, lanes) / R(p.D) + R(p.eps));
+  sum_row(squares, lanes);
+  const R r = inverse_root(squares[0] / R(p.D) + R(p.eps));
   if (!mine) return;
   const R* const weight = static_cast<const R*>(p.weight);
 #pragma unroll
@@ -91,11 +121,11 @@ __global__ void __launch_bounds__(kThreads) add_norm(const AddNorm p, const How 
 // A block takes every gridDim.x-th group of rows; a thread always has the same columns, so that
 // its share of dweight stays in registers until the end.
 template <class How>
-__global__ void __launch_bounds__(kThreads, How::kFull ? 4 : 1)
+__global__ void __launch_bounds__(How::kFull ? kThreads : kMostThreads, How::kFull ? 4 : 1)
     gradients(const AddNorm p, const AddNormGradient g, const How how) {
   using R = typename How::Real;
   __shared__ R sums[kThreads * kPack];
-  const int lanes = how.lanes, at_once = kThreads / lanes, own = int(threadIdx.x) / lanes;
+  const int lanes = how.lanes, at_once = int(blockDim.x) / lanes, own = int(threadIdx.x) / lanes;
   const Wide wide = how.wide;
   const Place at(p.D, how);
   R dweight[kPack] = {}, w[kPack];
@@ -106,16 +136,18 @@ __global__ void __launch_bounds__(kThreads, How::kFull ? 4 : 1)
        first += int64_t(gridDim.x) * at_once) {
     const int64_t row = first + own;
     const bool mine = row < p.rows && at.n > 0;
-    R s[kPack] = {}, dh[kPack] = {}, dx[kPack] = {}, squares = 0, along = 0;
+    R s[kPack] = {}, dh[kPack] = {}, dx[kPack] = {}, sums_of_row[2] = {};
     if (mine) {
       load(how.x, p.s, row, at, wide.s, s);
       load(how.h, g.dh, row, at, wide.dh, dh);
       if (g.ds.data) load(how.x, g.ds, row, at, wide.ds, dx);
     }
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) squares += s[i] * s[i], along += s[i] * dh[i] * w[i];
-    const R r = inverse_root(sum_of_lanes(squares, lanes) / R(p.D) + R(p.eps));
-    const R back = sum_of_lanes(along, lanes) / R(p.D) * r * r;
+    for (int i = 0; i < kPack; ++i)
+      sums_of_row[0] += s[i] * s[i], sums_of_row[1] += s[i] * dh[i] * w[i];
+    sum_row(sums_of_row, lanes);
+    const R r = inverse_root(sums_of_row[0] / R(p.D) + R(p.eps));
+    const R back = sums_of_row[1] / R(p.D) * r * r;
     if (!mine) continue;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
@@ -126,13 +158,20 @@ __global__ void __launch_bounds__(kThreads, How::kFull ? 4 : 1)
     if (g.dy.data) store_pack(how.y, g.dy.data, row * g.dy.stride + at.c, at.n, wide.dy, dx);
   }
   if (!g.partial) return;
+  R* const partial = static_cast<R*>(g.partial) + int64_t(blockIdx.x) * p.D;
+  if (at_once == 1) {  // a thread's columns are its own
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      if (i < at.n) partial[at.c + i] = dweight[i];
+    return;
+  }
 #pragma unroll
   for (int i = 0; i < kPack; ++i) sums[threadIdx.x * kPack + i] = dweight[i];
   __syncthreads();
   for (int c = int(threadIdx.x); c < p.D; c += kThreads) {
     R sum = 0;
     for (int k = 0; k < at_once; ++k) sum += sums[k * lanes * kPack + c];
-    static_cast<R*>(g.partial)[int64_t(blockIdx.x) * p.D + c] = sum;
+    partial[c] = sum;
   }
 }
 
@@ -141,7 +180,8 @@ template <Type kX, Type kY, Type kH, class F> void for_lanes(int lanes, F&& f) {
     case 4: return f(Known<kX, kY, kH, 4>());
     case 8: return f(Known<kX, kY, kH, 8>());
     case 16: return f(Known<kX, kY, kH, 16>());
-    default: return f(Known<kX, kY, kH, 32>());
+    case 32: return f(Known<kX, kY, kH, 32>());
+    default: return f(KnownBlock<kX, kY, kH>{{}, lanes});
   }
 }
 
@@ -149,9 +189,9 @@ template <Type kX, Type kY, Type kH, class F> void for_lanes(int lanes, F&& f) {
 template <class F> void for_types(const AddNorm& p, bool reads_y, const Wide& wide, F&& f) {
   check(p.D <= kAddNormMost, "[add_norm] rows have up to ", kAddNormMost, " values, got ", p.D);
   constexpr Type kNarrow = Type::kBFloat16, kSingle = Type::kFloat32;
-  const int lanes = lanes_of(p.D);
-  const bool full = lanes >= 4 && p.D == int64_t(lanes) * kPack && wide.x && wide.y && wide.s &&
-                    wide.h && wide.ds && wide.dh && wide.dx && wide.dy;
+  const int lanes = team_of(p.D);
+  const bool full = lanes >= 4 && lanes <= kThreads && p.D == int64_t(lanes) * kPack && wide.x &&
+                    wide.y && wide.s && wide.h && wide.ds && wide.dh && wide.dx && wide.dy;
   const auto are = [&](Type x, Type y, Type h) {
     return full && p.x_type == x && (!reads_y || p.y_type == y) && p.h_type == h;
   };
@@ -166,21 +206,23 @@ template <class F> void for_types(const AddNorm& p, bool reads_y, const Wide& wi
 
 void add_norm_forward(const AddNorm& p, void* stream) {
   if (p.rows == 0 || p.D == 0) return;
-  const int lanes = lanes_of(p.D);
-  const int64_t blocks = (p.rows * lanes + kThreads - 1) / kThreads;
+  const int threads = threads_of(p.D);
+  const int64_t blocks = (p.rows * team_of(p.D) + threads - 1) / threads;
   check(blocks < (int64_t(1) << 31), "[add_norm] too many rows for a grid");
   Wide wide;
   wide.x = on_packs(p.x, p.x_type), wide.y = on_packs(p.y, p.y_type);
   wide.s = on_packs(p.s, p.x_type), wide.h = on_packs(p.h, p.h_type);
   for_types(p, p.y.data != nullptr, wide, [&](auto how) {
-    add_norm<<<unsigned(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(p, how);
+    add_norm<<<unsigned(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(p, how);
   });
   check_launch("add_norm");
 }
 
+// As many as a large GPU has room for at once.
 int64_t add_norm_parts(int64_t rows, int64_t D) {
-  const int64_t at_once = kThreads / lanes_of(D), groups = (rows + at_once - 1) / at_once;
-  return groups < kMostParts ? groups : kMostParts;
+  const int64_t at_once = threads_of(D) / team_of(D), groups = (rows + at_once - 1) / at_once;
+  const int64_t most = kMostParts * (threads_of(D) < kThreads ? kThreads / threads_of(D) : 1);
+  return groups < most ? groups : most;
 }
 
 void add_norm_backward(const AddNorm& p, const AddNormGradient& g, void* stream) {
@@ -191,7 +233,8 @@ void add_norm_backward(const AddNorm& p, const AddNormGradient& g, void* stream)
   wide.dh = on_packs(g.dh, p.h_type), wide.dx = on_packs(g.dx, p.x_type);
   wide.dy = on_packs(g.dy, p.y_type);
   for_types(p, g.dy.data != nullptr, wide, [&](auto how) {
-    gradients<<<unsigned(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(p, g, how);
+    gradients<<<unsigned(blocks), threads_of(p.D), 0, static_cast<cudaStream_t>(stream)>>>(p, g,
+                                                                                           how);
   });
   check_launch("add_norm");
 }

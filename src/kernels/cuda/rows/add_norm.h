@@ -15,7 +15,7 @@ struct AddNorm {
   const void* weight = nullptr;  // wide [D]
   double eps = 0;
 };
-inline constexpr int64_t kAddNormMost = 256;  // values of a row: what a warp holds
+inline constexpr int64_t kAddNormMost = 4096;  // values of a row: what a block holds
 
 void add_norm_forward(const AddNorm& p, void* stream);
 

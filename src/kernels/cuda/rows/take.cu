@@ -42,20 +42,20 @@ void launch_take(const void* table, int64_t rows, int64_t bytes, const int64_t* 
 // A run of dy's rows and some columns; each warp adds up every eighth row, in order.
 template <class R>
 __global__ void __launch_bounds__(kThreads)
-    to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t part, int64_t rows,
-           int64_t D, R* partial) {
+    to_few(const GivenRows p, const int64_t* index, int64_t part, R* partial) {
+  const int64_t rows = p.rows, D = p.D;
   extern __shared__ __align__(16) unsigned char memory[];
   R* const sums = reinterpret_cast<R*>(memory);  // [slices][rows][columns]
   const int column = threadIdx.x % kColumns, slice = threadIdx.x / kColumns;
   const int64_t c = int64_t(blockIdx.y) * kColumns + column, first = int64_t(blockIdx.x) * part,
-                last = min(first + part, n);
+                last = min(first + part, p.n);
   R* const own = sums + slice * rows * kColumns + column;
   for (int64_t row = 0; row < rows; ++row) own[row * kColumns] = 0;
   if (c < D) {
 #pragma unroll 4
     for (int64_t i = first + slice; i < last; i += kSlices) {
       const int64_t row = index[i];
-      const R x = load_as<R>(type, dy, i * D + c);
+      const R x = load_as<R>(p.type, p.dy, i * D + c);
       if (row >= 0 && row < rows) own[row * kColumns] += x;
     }
   }
@@ -113,20 +113,20 @@ __device__ __forceinline__ void add_to(float (&own)[Most][Columns], int row, Typ
 
 template <int Most, int Columns>
 __global__ void __launch_bounds__(kThreads)
-    to_fewest(Type type, const void* dy, const int64_t* index, int64_t n, int64_t part,
-              int64_t rows, int64_t D, float* partial) {
+    to_fewest(const GivenRows p, const int64_t* index, int64_t part, float* partial) {
+  const int64_t rows = p.rows, D = p.D;
   __shared__ float sums[kSlices][32 * Columns];
   const int lane = threadIdx.x % 32, slice = threadIdx.x / 32;
   const int64_t c = (int64_t(blockIdx.y) * 32 + lane) * Columns, first = int64_t(blockIdx.x) * part,
-                last = min(first + part, n);
+                last = min(first + part, p.n);
   float own[Most][Columns] = {};
   if (c < D) {
 #pragma unroll 4
     for (int64_t i = first + slice; i < last; i += kSlices) {
       const int64_t row = index[i];
       Piece<Columns> x;
-      x.load(type, dy, i * D + c);
-      if (row >= 0 && row < rows) add_to<0, Most>(own, int(row), type, x);
+      x.load(p.type, p.dy, i * D + c);
+      if (row >= 0 && row < rows) add_to<0, Most>(own, int(row), p.type, x);
     }
   }
 #pragma unroll
@@ -187,11 +187,11 @@ __device__ __forceinline__ void add_products(float (&sum)[4], const uint32_t (&o
 
 template <bool Bf>
 __global__ void __launch_bounds__(kThreads)
-    to_products(const void* dy, const int64_t* index, int64_t n, int64_t part, int64_t rows,
-                int64_t D, float* partial) {
+    to_products(const GivenRows p, const int64_t* index, int64_t part, float* partial) {
+  const int64_t rows = p.rows, D = p.D;
   const int lane = threadIdx.x % 32, g = lane / 4, c = lane % 4;
   const int64_t begin = (int64_t(blockIdx.y) * kProductWarps + threadIdx.x / 32) * kProductColumns,
-                first = int64_t(blockIdx.x) * part, last = min(first + part, n);
+                first = int64_t(blockIdx.x) * part, last = min(first + part, p.n);
   if (begin >= D) return;
   float sums[8][4] = {};
 #pragma unroll 2
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(kThreads)
       const bool inside = i < last;
       const int64_t to = inside ? index[i] : -1;
       row[u] = to >= 0 && to < rows ? int(to) : -1;
-      x[u].load(dy, i * D + begin + g * 8, inside);
+      x[u].load(p.dy, i * D + begin + g * 8, inside);
     }
     uint32_t ones[4];
 #pragma unroll
@@ -241,17 +241,18 @@ __device__ __forceinline__ int64_t first_not_below(const int64_t* sorted, int64_
 
 template <class R>
 __global__ void __launch_bounds__(kThreads)
-    to_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
-              int64_t D, R* dtable) {
+    to_sorted(const GivenRows p, const int64_t* sorted, const int64_t* order, R* dtable) {
+  const int64_t D = p.D;
   __shared__ R sums[kSlices][kColumns];
   const int column = threadIdx.x % kColumns, slice = threadIdx.x / kColumns;
   const int64_t row = blockIdx.x, c = int64_t(blockIdx.y) * kColumns + column;
-  const int64_t begin = first_not_below(sorted, n, row), end = first_not_below(sorted, n, row + 1);
+  const int64_t begin = first_not_below(sorted, p.n, row),
+                end = first_not_below(sorted, p.n, row + 1);
   R sum = 0;
   if (c < D) {
 #pragma unroll 4
     for (int64_t i = begin + slice; i < end; i += kSlices)
-      sum += load_as<R>(type, dy, order[i] * D + c);
+      sum += load_as<R>(p.type, p.dy, order[i] * D + c);
   }
   sums[slice][column] = sum;
   __syncthreads();
@@ -259,6 +260,27 @@ __global__ void __launch_bounds__(kThreads)
   sum = 0;
   for (int i = 0; i < kSlices; ++i) sum += sums[i][column];
   dtable[row * D + c] = sum;
+}
+
+// The same for wide rows: a thread has columns of its own, and a block looks for its row once.
+constexpr int kWideColumns = 4 * kThreads;
+
+template <class R>
+__global__ void __launch_bounds__(kThreads)
+    to_sorted_wide(const GivenRows p, const int64_t* sorted, const int64_t* order, R* dtable) {
+  const int64_t row = blockIdx.x, D = p.D, c = int64_t(blockIdx.y) * kWideColumns + threadIdx.x;
+  const int64_t begin = first_not_below(sorted, p.n, row),
+                end = first_not_below(sorted, p.n, row + 1);
+  R sum[4] = {};
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t from = order[i] * D + c;
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      if (c + u * kThreads < D) sum[u] += load_as<R>(p.type, p.dy, from + u * kThreads);
+  }
+#pragma unroll
+  for (int u = 0; u < 4; ++u)
+    if (c + u * kThreads < D) dtable[row * D + c + u * kThreads] = sum[u];
 }
 
 unsigned column_blocks(int64_t D) { return unsigned((D + kColumns - 1) / kColumns); }
@@ -280,52 +302,47 @@ void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* in
   check_launch("take");
 }
 
-void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t rows,
-                 int64_t D, void* partial, void* stream) {
-  if (n == 0 || D == 0) return;
+void give_to_few(const GivenRows& p, const int64_t* index, void* partial, void* stream) {
+  if (p.n == 0 || p.D == 0) return;
   const auto on = static_cast<cudaStream_t>(stream);
-  const int64_t part = give_part(n, D);
-  const auto parts = unsigned((n + part - 1) / part);
-  const auto fewest = [&](auto kernel, int columns) {
-    const dim3 grid(parts, unsigned((D + 32 * columns - 1) / (32 * columns)));
-    kernel<<<grid, kThreads, 0, on>>>(type, dy, index, n, part, rows, D,
-                                      static_cast<float*>(partial));
+  const int64_t part = give_part(p.n, p.D);
+  const auto parts = unsigned((p.n + part - 1) / part);
+  const auto in_registers = [&](auto kernel, int columns) {  // of a block
+    const dim3 grid(parts, unsigned((p.D + columns - 1) / columns));
+    kernel<<<grid, kThreads, 0, on>>>(p, index, part, static_cast<float*>(partial));
     check_launch("take");
   };
-  const bool aligned = type != Type::kFloat64 && reinterpret_cast<uintptr_t>(dy) % 16 == 0;
-  if (aligned && rows <= kProductRows && D % kProductColumns == 0) {
-    constexpr int kColumnsOfBlock = kProductWarps * kProductColumns;
-    const dim3 grid(parts, unsigned((D + kColumnsOfBlock - 1) / kColumnsOfBlock));
-    auto* const kernel = type == Type::kBFloat16 ? to_products<true> : to_products<false>;
-    kernel<<<grid, kThreads, 0, on>>>(dy, index, n, part, rows, D, static_cast<float*>(partial));
-    return check_launch("take");
-  }
-  if (aligned && rows <= 8 && D % 8 == 0) return fewest(to_fewest<8, 8>, 8);
-  if (aligned && rows <= 16 && D % 4 == 0) return fewest(to_fewest<16, 4>, 4);
-  const dim3 grid(parts, column_blocks(D));
+  const bool aligned = p.type != Type::kFloat64 && reinterpret_cast<uintptr_t>(p.dy) % 16 == 0;
+  if (aligned && p.rows <= kProductRows && p.D % kProductColumns == 0)
+    return in_registers(p.type == Type::kBFloat16 ? to_products<true> : to_products<false>,
+                        kProductWarps * kProductColumns);
+  if (aligned && p.rows <= 8 && p.D % 8 == 0) return in_registers(to_fewest<8, 8>, 32 * 8);
+  if (aligned && p.rows <= 16 && p.D % 4 == 0) return in_registers(to_fewest<16, 4>, 32 * 4);
+  const dim3 grid(parts, column_blocks(p.D));
   const auto launch = [&](auto zero) {
     using R = decltype(zero);
-    const size_t bytes = sizeof(R) * size_t(rows) * kThreads;
+    const size_t bytes = sizeof(R) * size_t(p.rows) * kThreads;
     allow_shared(to_few<R>, bytes);
-    to_few<R><<<grid, kThreads, bytes, on>>>(type, dy, index, n, part, rows, D,
-                                             static_cast<R*>(partial));
+    to_few<R><<<grid, kThreads, bytes, on>>>(p, index, part, static_cast<R*>(partial));
   };
-  type == Type::kFloat64 ? launch(double()) : launch(float());
+  p.type == Type::kFloat64 ? launch(double()) : launch(float());
   check_launch("take");
 }
 
-void give_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
-                 int64_t rows, int64_t D, void* dtable, void* stream) {
-  if (rows == 0 || D == 0) return;
+void give_sorted(const GivenRows& p, const int64_t* sorted, const int64_t* order, void* dtable,
+                 void* stream) {
+  if (p.rows == 0 || p.D == 0) return;
   const auto on = static_cast<cudaStream_t>(stream);
-  check(rows < (int64_t(1) << 31), "[take] the table has too many rows for a grid");
-  const dim3 grid(unsigned(rows), column_blocks(D));
-  if (type == Type::kFloat64)
-    to_sorted<double>
-        <<<grid, kThreads, 0, on>>>(type, dy, sorted, order, n, D, static_cast<double*>(dtable));
-  else
-    to_sorted<float>
-        <<<grid, kThreads, 0, on>>>(type, dy, sorted, order, n, D, static_cast<float*>(dtable));
+  check(p.rows < (int64_t(1) << 31), "[take] the table has too many rows for a grid");
+  const bool wide = p.D >= kThreads;
+  const auto launch = [&](auto zero) {
+    using R = decltype(zero);
+    const dim3 grid(unsigned(p.rows),
+                    wide ? unsigned((p.D + kWideColumns - 1) / kWideColumns) : column_blocks(p.D));
+    const auto kernel = wide ? to_sorted_wide<R> : to_sorted<R>;
+    kernel<<<grid, kThreads, 0, on>>>(p, sorted, order, static_cast<R*>(dtable));
+  };
+  p.type == Type::kFloat64 ? launch(double()) : launch(float());
   check_launch("take");
 }
 

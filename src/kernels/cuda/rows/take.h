@@ -12,6 +12,12 @@ namespace lrnn::kernels::cuda {
 void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
                void* to, void* stream);
 
+// Gradients of rows that were taken.
+struct GivenRows {
+  Type type = Type::kFloat32;
+  const void* dy = nullptr;        // [n,D]
+  int64_t n = 0, rows = 0, D = 0;  // rows: of the table
+};
 // Tables of few rows: each run of `give_part` of dy's rows leaves sums [rows,D] of its own. The
 // runs are as long as leaves every processor of a large GPU enough to do.
 inline constexpr int64_t kFewRows = 48;
@@ -19,10 +25,9 @@ inline int64_t give_part(int64_t n, int64_t D) {
   const int64_t columns = (D + 127) / 128, part = n * columns / 1024 / 64 * 64;
   return part < 64 ? 64 : part > 2048 ? 2048 : part;
 }
-void give_to_few(Type type, const void* dy, const int64_t* index, int64_t n, int64_t rows,
-                 int64_t D, void* partial, void* stream);
+void give_to_few(const GivenRows& p, const int64_t* index, void* partial, void* stream);
 // Any table. sorted and order: what a stable sort of the index returns. dtable: wide [rows,D].
-void give_sorted(Type type, const void* dy, const int64_t* sorted, const int64_t* order, int64_t n,
-                 int64_t rows, int64_t D, void* dtable, void* stream);
+void give_sorted(const GivenRows& p, const int64_t* sorted, const int64_t* order, void* dtable,
+                 void* stream);
 
 }  // namespace lrnn::kernels::cuda
