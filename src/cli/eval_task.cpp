@@ -166,10 +166,11 @@ TaskScore score_file(const std::string& file, const EvalArguments& a, const Judg
 int evaluate_tasks(const EvalArguments& a, const std::string& device) {
   if (a.runs.size() != 1) throw Error("--task asks one model", "name one run");
   const std::string folder = find_run(a.runs[0]);
-  const auto texts = experiments::text_run(folder);
+  auto texts = experiments::text_run(folder);
   auto run = open_run(folder);
   run.model->to(torch::Device(device));
   const auto tokenizer = text::open_tokenizer(texts.tokenizer);
+  if (!texts.trained) texts.bos = tokenizer->bos, texts.eos = tokenizer->eos;
   const auto encoder = tokenizer->encoder();
   const text::Asking how{.bos = a.bos == "always",
                          .prefix = texts.bos   ? *texts.bos

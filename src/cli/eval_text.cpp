@@ -42,6 +42,8 @@ struct EvaluatedText {
 // The run's task, reading other data.
 lrnn::tasks::TaskPtr with_data(const experiments::Run& run, const std::vector<std::string>& data) {
   YAML::Node task = YAML::Clone(experiments::resolve(run.config)["task"]);
+  // An imported model has another task, and no data of its own.
+  if (task["name"].Scalar() != "text") task = YAML::Load("{name: text, train: {length: 2048}}");
   task["data"] = YAML::Node(YAML::NodeType::Sequence);
   for (const auto& path : data) task["data"].push_back(path);
   task["vocabulary"] = run.model->vocabulary();
@@ -165,7 +167,8 @@ int evaluate_texts(const EvalArguments& a, const std::string& device) {
   check(a.accuracies.size() < 2, "kernels are not compared on texts: name one");
   std::vector<EvaluatedText> all;
   for (const auto& name : a.runs) {
-    check(is_language_model(name), name, " is no language model, and others are");
+    check(is_language_model(name) || std::filesystem::is_directory(find_run(name) + "/tokenizer"),
+          name, " is no language model");
     all.push_back({find_run(name), open_run(name)});
     all.back().run.model->to(torch::Device(device));
     measure_text(all.back(), a);

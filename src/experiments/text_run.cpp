@@ -15,7 +15,8 @@ TextRun text_run(const std::string& folder) {
   fs::path run = folder;
   if (!fs::exists(run / "tokenizer") && fs::exists(run / "model.safetensors"))
     run = fs::weakly_canonical(run).parent_path().parent_path();
-  TextRun out{.tokenizer = (run / "tokenizer").string(), .bos = {}, .eos = {}};
+  TextRun out;
+  out.tokenizer = (run / "tokenizer").string();
   if (!fs::is_directory(out.tokenizer))
     throw Error(cat(folder, " is no language model: it has no tokenizer"),
                 "train one with the task text, such as configs/lm/plays.yaml");
@@ -23,6 +24,7 @@ TextRun text_run(const std::string& folder) {
   if (!fs::exists(info)) return out;
   const auto json = nlohmann::json::parse(read_file(info), nullptr, false);
   check(json.is_object(), info, " is damaged");
+  out.trained = json.contains("data");
   const auto data = json.value("data", nlohmann::json::object());
   const auto id = [&](const char* key) -> std::optional<int32_t> {
     if (!data.contains(key) || !data[key].is_number_integer()) return {};

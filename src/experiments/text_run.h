@@ -10,6 +10,7 @@ namespace lrnn::experiments {
 struct TextRun {
   std::string tokenizer;  // a folder
   std::optional<int32_t> bos, eos;
+  bool trained = false;  // here, on data that say so; of an imported model the tokenizer knows
 };
 
 // Of a run, or of a checkpoint in one. An Error when it is no language model.
