@@ -16,9 +16,9 @@ void ByPosition::add(const tasks::Example& example, const training::TokenLosses&
   }
   const auto count = int64_t(at.size());
   for (int64_t k = 0; k < count; ++k) {
-    const int64_t half = std::min({half_, k, count - 1 - k});
+    const int64_t half = std::min(half_, k), end = std::min(count, k + half + 1);
     const double smoothed =
-        (before[size_t(k + half + 1)] - before[size_t(k - half)]) / double(2 * half + 1);
+        (before[size_t(end)] - before[size_t(k - half)]) / double(end - k + half);
     auto& sum = sums_[at[size_t(k)]];
     sum.loss += double(losses.loss[at[size_t(k)]]);
     sum.smoothed += smoothed, sum.squares += smoothed * smoothed;

@@ -19,8 +19,9 @@ struct PositionLoss {
 
 class ByPosition {
  public:
-  // Smoothed over so many positions, the place itself in the middle; over fewer near the ends, as
-  // many on one side as on the other, so that the steep beginning of a curve stays what it is.
+  // Smoothed over so many positions, the place itself in the middle. Near the beginning, where a
+  // curve is steep, over fewer, as many on one side as on the other; at the end over those there
+  // are.
   explicit ByPosition(int64_t smooth) : half_(smooth / 2) {}
 
   void add(const tasks::Example& example, const training::TokenLosses& losses);
