@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "text/question.h"
 
 namespace lrnn::cli {
 
@@ -21,6 +22,32 @@ Action eval(CLI::App& app) {
              Least::kAboveZero);
   add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);
   app.add_option("--precision", a->precision, "float32 or bfloat16 (default: the run's)")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->type_name("NAME");
+  app.add_option("--data", a->data,
+                 "of a language model: other folders, whose held-out texts are read in windows of "
+                 "--lengths (default: the length of training)")
+      ->type_name("DIR");
+  add_number(app, "--smooth", a->smooth,
+             "of a language model: positions in a moving mean of the figure (default: 501)",
+             Least::kAboveZero);
+  app.add_option("--task", a->tasks,
+                 "of a language model: files of questions, lines of JSON (docs/lm.md); -o is then "
+                 "a file with a line for each")
+      ->type_name("FILE");
+  app.add_option("--format", a->format,
+                 "of --task: auto, native, piqa, hellaswag, winogrande, arc, lambada "
+                 "(default: auto, by the fields)")
+      ->check(CLI::IsMember(text::kFormats))
+      ->type_name("NAME");
+  app.add_option("--bos", a->bos,
+                 "of --task: BOS before contexts, never or always (default: never)")
+      ->check(CLI::IsMember({"never", "always"}))
+      ->type_name("WHEN");
+  add_number(app, "--max-length", a->max_length, "of --task: tokens read at most (default: 2048)",
+             Least::kAboveZero);
+  app.add_option("--logits", a->logits,
+                 "of --task: float32 or bfloat16, what the softmax is of (default: float32)")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->type_name("NAME");
   const auto accuracy = [&](const char* name) {
@@ -45,10 +72,15 @@ Action eval(CLI::App& app) {
       "lengths of the first run, where none are given); their common figure is that of -o, or\n"
       "figures/lengths.svg in the first. Several kernels are compared on the same sequences, too:\n"
       "they read bfloat16, and the recurrence in float32 stands beside them (RUN/eval/kernels.md,\n"
-      "RUN/figures/kernels.svg).\n\n"
+      "RUN/figures/kernels.svg).\n"
+      "Of a language model: loss, perplexity and bits per byte by domain, and the loss by "
+      "position\n"
+      "(RUN/eval/position.csv, RUN/figures/position.svg).\n\n"
       "Examples:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096\n"
       "  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
-      "  lrnn eval runs/x --device cuda --accuracy exact,accurate,fast");
+      "  lrnn eval runs/x --device cuda --accuracy exact,accurate,fast\n"
+      "  lrnn eval runs/plays --data data/prose data/code --lengths 32768 --samples 64\n"
+      "  lrnn eval runs/plays --task arc_easy.jsonl piqa.jsonl -o documents.jsonl");
   return [a, lengths, given, device, now, before] {
     if (before->count() > 0) say("warning: --kernel is called --accuracy now");
     if (before->count() > 0 && now->count() > 0)
@@ -57,6 +89,8 @@ Action eval(CLI::App& app) {
       throw Error("--accuracy chooses between GPU kernels", "add --device cuda, or leave it out");
     if (given->count() > 0) a->length = parse_lengths(*lengths);
     const auto stream = use_device(*device);
+    if (!a->tasks.empty()) return evaluate_tasks(*a, *device);
+    if (!a->data.empty() || is_language_model(a->runs[0])) return evaluate_texts(*a, *device);
     return evaluate_runs(*a, *device);
   };
 }

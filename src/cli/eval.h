@@ -31,6 +31,11 @@ struct EvalArguments {
   Lengths length;
   int64_t samples = 0, seed = -1;
   bool json = false;
+  // Of language models:
+  std::vector<std::string> data;   // folders whose held-out texts are read
+  std::vector<std::string> tasks;  // files of questions
+  std::string format = "auto", bos = "never", logits = "float32";
+  int64_t smooth = 501, max_length = 2048;
 };
 
 // The sequences that are read: of several runs all read the same.
@@ -86,6 +91,13 @@ figures::Table side_by_side(const std::vector<EvalCurve>& curves, size_t rows, i
 
 // Short names that tell the folders apart: their last parts, with as much before as it takes.
 std::vector<std::string> short_names(const std::vector<std::string>& folders);
+
+// Whether that run is a language model; false where there is no run.
+bool is_language_model(const std::string& run);
+// Loss by domain and by position, eval/position.csv and figures/position.svg of every run.
+int evaluate_texts(const EvalArguments& arguments, const std::string& device);
+// Questions by the rules of lm-evaluation-harness.
+int evaluate_tasks(const EvalArguments& arguments, const std::string& device);
 
 // Measures all, then writes eval/length.csv and figures/length.svg of every run, and of several the
 // common figure. An Error when the runs do not answer the same questions; nothing is written then.

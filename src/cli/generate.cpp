@@ -52,11 +52,12 @@ int generate_text(const GenerateArguments& a, bool prompt_given, const std::stri
   check(a.how.drawing.top_p > 0 && a.how.drawing.top_p <= 1,
         "--top-p must be above 0 and at most 1, got ", a.how.drawing.top_p);
   const std::string folder = find_run(a.run);
-  const auto texts = experiments::text_run(folder);
+  auto texts = experiments::text_run(folder);
   const auto stream = use_device(device);
   auto run = open_run(folder);
   run.model->to(torch::Device(device));
   const auto tokenizer = text::open_tokenizer(texts.tokenizer);
+  texts.ask(*tokenizer);
   check(tokenizer->vocabulary() <= run.model->vocabulary(), "the tokenizer in ", texts.tokenizer,
         " has ", tokenizer->vocabulary(), " tokens, and the model ", run.model->vocabulary());
 

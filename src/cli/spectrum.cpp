@@ -11,6 +11,7 @@
 #include "cli/find.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/spectrum_text.h"
 #include "figures/draw.h"
 #include "figures/svg.h"
 #include "figures/table.h"
@@ -154,6 +155,7 @@ std::string without(const Seen& seen) {
 }
 
 int show_spectrum(const SpectrumArguments& a) {
+  if (show_betas(a.runs, a.samples, a.json)) return kDone;
   std::vector<Seen> all;
   std::vector<NamedSpectrum> drawn;
   for (const auto& folder : a.runs) {
@@ -211,6 +213,10 @@ Action spectrum(CLI::App& app) {
       "their\n"
       "entries; mLSTM: the forget gate; sLSTM, which is not linear: the Jacobian at the states it "
       "visits.\n"
+      "Of a language model with betas: how many lie above 1, by layer and head, and at which "
+      "tokens "
+      "of\n"
+      "held-out text. "
       "Attention multiplies nothing and has none. A mixer of your own says what it applies "
       "through\n"
       "Context::observe (src/mixers/mixer.h).\n\n"

@@ -61,7 +61,8 @@ Json to_json(const Outcome& run, const RunProgress& progress,
   Json out{{"seed", run.seed}, {"run", run.folder}, {"done", run.done}};
   out["step"] = run.done ? run.step : progress.now.step;
   out["steps"] = config.train.steps;
-  for (const auto& [key, value] : {std::pair{"accuracy", run.accuracy}, {"scaled", run.scaled}})
+  const auto score = run.text ? std::pair{"loss", run.loss} : std::pair{"scaled", run.scaled};
+  for (const auto& [key, value] : {std::pair{"accuracy", run.accuracy}, score})
     out[key] = value;  // null where it is not known
   out["seconds"] = run.done ? Json(run.seconds) : Json(nullptr);
   if (progress.state == RunProgress::kFailed) out["error"] = progress.error;
@@ -72,32 +73,40 @@ Json to_json(const Outcome& run, const RunProgress& progress,
 struct SeedsReport {
   std::vector<Outcome> runs;
   experiments::Summary accuracy, scaled;
+  experiments::Summary loss;  // of language models: the best is the lowest
+  bool text = false;
 };
 
 SeedsReport sum_up(const std::vector<PlannedRun>& runs) {
   SeedsReport out;
-  std::vector<double> accuracy, scaled;
+  std::vector<double> accuracy, scaled, gain;
   for (const auto& run : runs) {
     out.runs.push_back(experiments::read_outcome(run));
     if (!out.runs.back().done) continue;
     accuracy.push_back(out.runs.back().accuracy), scaled.push_back(out.runs.back().scaled);
+    gain.push_back(-out.runs.back().loss), out.text = out.runs.back().text;
   }
+  out.loss = experiments::summarise(gain);
+  out.loss.best = -out.loss.best, out.loss.median = -out.loss.median;
   out.accuracy = experiments::summarise(accuracy), out.scaled = experiments::summarise(scaled);
   return out;
 }
 
 void print(const SeedsReport& report) {
-  figures::Table table({"seed", "accuracy", "scaled", "steps", "seconds", "run"});
+  figures::Table table(
+      {"seed", "accuracy", report.text ? "loss" : "scaled", "steps", "seconds", "run"});
   for (const auto& run : report.runs)
-    table.row({std::to_string(run.seed), decimals(run.accuracy, 4), decimals(run.scaled, 4),
+    table.row({std::to_string(run.seed), decimals(run.accuracy, 4),
+               decimals(report.text ? run.loss : run.scaled, 4),
                run.done ? std::to_string(run.step) : "–", run.done ? decimals(run.seconds, 1) : "–",
                run.folder});
   const auto row = [&](const char* name, double accuracy, double scaled) {
     table.row({name, decimals(accuracy, 4), decimals(scaled, 4), "", "", ""});
   };
-  row("best", report.accuracy.best, report.scaled.best);
-  row("median", report.accuracy.median, report.scaled.median);
-  row("MAD", report.accuracy.mad, report.scaled.mad);
+  const auto& score = report.text ? report.loss : report.scaled;
+  row("best", report.accuracy.best, score.best);
+  row("median", report.accuracy.median, score.median);
+  row("MAD", report.accuracy.mad, score.mad);
   std::cout << table.text();
 }
 
@@ -119,10 +128,11 @@ int report_seeds(const TrainArguments& a, const std::string& device,
     Json list = Json::array();
     for (size_t i = 0; i < runs.size(); ++i)
       list.push_back(to_json(report.runs[i], progress[i], runs[i].resolved));
-    print_json({{"runs", list},
-                {"accuracy", summary_json(report.accuracy)},
-                {"scaled", summary_json(report.scaled)},
-                {"interrupted", interrupted()}});
+    print_json(
+        {{"runs", list},
+         {"accuracy", summary_json(report.accuracy)},
+         {report.text ? "loss" : "scaled", summary_json(report.text ? report.loss : report.scaled)},
+         {"interrupted", interrupted()}});
   } else if (!interrupted()) {
     print(report);
   }

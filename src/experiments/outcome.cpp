@@ -62,6 +62,7 @@ Outcome read_outcome(const PlannedRun& run, int64_t at) {
   out.seconds = json.value("seconds", 0.0);
   out.sequences = e.sequences.count;
   out.accuracy = e.accuracy(), out.scaled = e.scaled();
+  out.loss = e.loss, out.text = e.of_text();
   out.step = json.value("step", int64_t(0));
   if (e.prefix.empty()) {
     out.score = e.scaled();

@@ -16,6 +16,8 @@ struct Outcome {
   double lr = 0, score = Summary::kNothing, seconds = 0;
   int64_t sequences = 0;  // that the score was measured on
   double accuracy = Summary::kNothing, scaled = Summary::kNothing;  // on the test's lengths
+  double loss = Summary::kNothing;
+  bool text = false;  // of a language model, whose loss is the score
   int64_t step = 0;
   std::string folder;
   Curve training;  // the score by step, as evaluated on the way

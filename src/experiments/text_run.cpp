@@ -21,26 +21,34 @@ std::optional<int32_t> id_in(const nlohmann::ordered_json& object, const char* k
 
 }  // namespace
 
+void TextRun::ask(const text::Tokenizer& known) {
+  if (trained) return;
+  if (!bos) bos = known.bos;
+  if (!eos) eos = known.eos;
+}
+
 TextRun text_run(const std::string& folder) {
   if (model::is_published(folder)) {  // its tokenizer lies beside the weights
     const auto config =
         nlohmann::ordered_json::parse(read_file(folder + "/config.json"), nullptr, false);
-    return {folder, id_in(config, "bos_token_id"), id_in(config, "eos_token_id")};
+    return {folder, id_in(config, "bos_token_id"), id_in(config, "eos_token_id"), false};
   }
   // A checkpoint lies in RUN/checkpoints.
   const fs::path run = run_around(folder);
-  TextRun out{.tokenizer = (run / "tokenizer").string(), .bos = {}, .eos = {}};
+  TextRun out;
+  out.tokenizer = (run / "tokenizer").string();
   if (!fs::is_directory(out.tokenizer))
     throw Error(cat(folder, " is no language model: it has no tokenizer"),
                 "train one with the task text, such as configs/lm/plays.yaml");
   if (const auto origin = origin_of(run.string()))
     return {out.tokenizer, id_in(origin->config, "bos_token_id"),
-            id_in(origin->config, "eos_token_id")};
+            id_in(origin->config, "eos_token_id"), false};
   const auto info = (run / "info.json").string();
   if (!fs::exists(info)) return out;
   const auto json = nlohmann::ordered_json::parse(read_file(info), nullptr, false);
   check(json.is_object(), info, " is damaged");
-  if (!json.contains("data")) return out;
+  out.trained = json.contains("data");
+  if (!out.trained) return out;
   out.bos = id_in(json["data"], "bos"), out.eos = id_in(json["data"], "eos");
   return out;
 }

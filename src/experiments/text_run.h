@@ -3,6 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "text/tokenizer.h"
+
 namespace lrnn::experiments {
 
 // What a language model's run knows of texts: where its tokenizer is, and the tokens that its
@@ -10,6 +12,10 @@ namespace lrnn::experiments {
 struct TextRun {
   std::string tokenizer;  // a folder
   std::optional<int32_t> bos, eos;
+  bool trained = false;  // here, on data that say so
+
+  // Where neither data nor an imported config said it, the tokenizer knows.
+  void ask(const text::Tokenizer& tokenizer);
 };
 
 // Of a run, or of a checkpoint in one. An Error when it is no language model.

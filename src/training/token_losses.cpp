@@ -21,9 +21,10 @@ int64_t size_of(const Example& e) { return int64_t(e.input.size()); }
 
 class Reader {
  public:
-  Reader(model::Model& model, const std::string& accuracy)
+  Reader(model::Model& model, const std::string& accuracy, bool narrow)
       : model_(model),
         accuracy_(accuracy),
+        narrow_(narrow),
         gpu_(!model.device().is_cpu()),
         piece_(
             std::clamp<int64_t>(kMostLogits / model.vocabulary() / 64 * 64, 64, kTokensPerPiece)) {}
@@ -149,15 +150,22 @@ class Reader {
   }
 
   // float [rows], bool [rows] on the CPU; rows without a target give 0 and false.
-  static std::pair<Tensor, Tensor> losses(const Tensor& logits, const Tensor& target) {
+  std::pair<Tensor, Tensor> losses(const Tensor& logits, const Tensor& target) const {
     const Tensor rows = logits.reshape({-1, logits.size(-1)});
     std::vector<Tensor> loss, right;
     for (int64_t first = 0; first < rows.size(0); first += kRowsAtOnce) {
       const int64_t n = std::min(kRowsAtOnce, rows.size(0) - first);
       const Tensor x = rows.narrow(0, first, n).to(torch::kFloat32), t = target.narrow(0, first, n);
       const Tensor some = t >= 0;
-      const Tensor of_target = x.gather(1, t.clamp_min(0).unsqueeze(1)).squeeze(1);
-      loss.push_back(torch::where(some, x.logsumexp(1) - of_target, torch::zeros_like(of_target)));
+      const Tensor at = t.clamp_min(0).unsqueeze(1);
+      const Tensor of_target = narrow_ ? x.to(torch::kBFloat16)
+                                             .log_softmax(1)
+                                             .gather(1, at)
+                                             .squeeze(1)
+                                             .neg()
+                                             .to(torch::kFloat32)
+                                       : x.logsumexp(1) - x.gather(1, at).squeeze(1);
+      loss.push_back(torch::where(some, of_target, torch::zeros_like(of_target)));
       right.push_back((x.argmax(1) == t).logical_and(some));
     }
     return {torch::cat(loss).cpu().contiguous(), torch::cat(right).cpu().contiguous()};
@@ -165,7 +173,7 @@ class Reader {
 
   model::Model& model_;
   const std::string& accuracy_;
-  bool gpu_;
+  bool narrow_, gpu_;
   int64_t piece_;
 };
 
@@ -178,8 +186,8 @@ int64_t tokens_at_once(const model::Model& model) {
 }
 
 std::vector<TokenLosses> token_losses(model::Model& model, const Example* examples, int64_t count,
-                                      const std::string& accuracy) {
-  return Reader(model, accuracy).read(examples, count);
+                                      const std::string& accuracy, bool narrow) {
+  return Reader(model, accuracy, narrow).read(examples, count);
 }
 
 }  // namespace lrnn::training

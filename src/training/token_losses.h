@@ -18,9 +18,10 @@ struct TokenLosses {
 constexpr int64_t kTokensPerPiece = 4096;
 
 // Reads sequences of any lengths, many in one forward. The caller sees to InferenceMode and
-// Precision.
+// Precision. With `narrow` the softmax is that of bfloat16 logits, in bfloat16.
 std::vector<TokenLosses> token_losses(model::Model& model, const tasks::Example* examples,
-                                      int64_t count, const std::string& accuracy = {});
+                                      int64_t count, const std::string& accuracy = {},
+                                      bool narrow = false);
 
 // How many tokens it is best given at once.
 int64_t tokens_at_once(const model::Model& model);

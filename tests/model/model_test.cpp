@@ -145,9 +145,9 @@ TEST(Model, BlocksThatShareValuesAreNotComputedAgain) {
     return Model::blank(
         config_of("width: 8\nmixer: {name: rwkv7, heads: 2, head_dim: 4" + mixer + "}"), 3);
   };
-  EXPECT_NO_THROW(model("")->recompute_blocks(true));
-  EXPECT_NO_THROW(model(", value_rank: 2")->recompute_blocks(false));
-  EXPECT_THROW(model(", value_rank: 2")->recompute_blocks(true), Error);
+  EXPECT_NO_THROW(model("")->recompute(Model::Recompute::kBlocks));
+  EXPECT_NO_THROW(model(", value_rank: 2")->recompute(Model::Recompute::kNothing));
+  EXPECT_THROW(model(", value_rank: 2")->recompute(Model::Recompute::kBlocks), Error);
 }
 
 TEST(Model, HybridBlocksAreTheOnesAskedFor) {

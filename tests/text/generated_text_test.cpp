@@ -8,7 +8,7 @@ namespace lrnn::text {
 namespace {
 
 // Ids are bytes; 256 is a control.
-class Bytes final : public Tokenizer {
+class ByteTokens final : public Tokenizer {
  public:
   std::unique_ptr<Encoder> encoder(Reading) const override { throw Error("not here"); }
   std::string decode(std::span<const int32_t> ids) const override {
@@ -21,9 +21,9 @@ class Bytes final : public Tokenizer {
   std::optional<int32_t> find(std::string_view) const override { return {}; }
 };
 
-std::string all(const std::string& bytes, const std::vector<std::string>& stops,
-                std::vector<std::string>* pieces = nullptr) {
-  const Bytes tokenizer;
+std::string text_of_bytes(const std::string& bytes, const std::vector<std::string>& stops,
+                          std::vector<std::string>* pieces = nullptr) {
+  const ByteTokens tokenizer;
   const int32_t before[] = {256};
   GeneratedText reader(tokenizer, before, stops);
   std::string out;
@@ -38,23 +38,23 @@ std::string all(const std::string& bytes, const std::vector<std::string>& stops,
 
 TEST(GeneratedText, CharactersComeWhole) {
   std::vector<std::string> pieces;
-  EXPECT_EQ(all("a\u20ACb", {}, &pieces), "a\u20ACb");
+  EXPECT_EQ(text_of_bytes("a\u20ACb", {}, &pieces), "a\u20ACb");
   EXPECT_EQ(pieces, (std::vector<std::string>{"a", "", "", "\u20AC", "b"}));
 }
 
 TEST(GeneratedText, BrokenBytesAreReplaced) {
-  EXPECT_EQ(all("a\xE2\x82", {}), "a\uFFFD\uFFFD");
-  EXPECT_EQ(all("\xFFz", {}), "\uFFFDz");
-  EXPECT_EQ(all("\xE2z", {}), "\uFFFDz");
+  EXPECT_EQ(text_of_bytes("a\xE2\x82", {}), "a\uFFFD\uFFFD");
+  EXPECT_EQ(text_of_bytes("\xFFz", {}), "\uFFFDz");
+  EXPECT_EQ(text_of_bytes("\xE2z", {}), "\uFFFDz");
 }
 
 TEST(GeneratedText, StopsAcrossTokensAndPrintsNothingOfThem) {
   std::vector<std::string> pieces;
-  EXPECT_EQ(all("one END two", {"END"}, &pieces), "one ");
+  EXPECT_EQ(text_of_bytes("one END two", {"END"}, &pieces), "one ");
   EXPECT_EQ(pieces.size(), 7u);
-  EXPECT_EQ(all("one ENtwo", {"END"}), "one ENtwo");
-  EXPECT_EQ(all("one EN", {"END"}), "one EN");
-  EXPECT_EQ(all("abcabd", {"abd", "zz"}), "abc");
+  EXPECT_EQ(text_of_bytes("one ENtwo", {"END"}), "one ENtwo");
+  EXPECT_EQ(text_of_bytes("one EN", {"END"}), "one EN");
+  EXPECT_EQ(text_of_bytes("abcabd", {"abd", "zz"}), "abc");
 }
 
 }  // namespace

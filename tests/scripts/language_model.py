@@ -1,0 +1,206 @@
+"""A small language model from the outside: trained, killed, continued, evaluated, asked, generating."""
+import csv
+import json
+import math
+import os
+import signal
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+LRNN = os.environ["LRNN"]
+HERE = tempfile.mkdtemp(prefix="lrnn-lm-")
+os.environ["XDG_CACHE_HOME"] = HERE + "/cache"
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+SMALL = ["configs/lm/plays.yaml", "model.layers=1", "model.width=32", "model.mlp.hidden=64", "model.mixer.key_dim=16",
+         "model.mixer.value_dim=16", "train.batch=4", "train.log_every=5", "task.train.length=64", "task.eval.length=64",
+         "task.eval.samples=8", "train.warmup=5", "train.threads=1"]
+
+
+def lrnn(*words, code=0, stdin=None):
+    done = subprocess.run([LRNN, *words], capture_output=True, input=stdin)
+    assert done.returncode == code, (words, done.returncode, done.stdout[-500:], done.stderr[-500:])
+    return done.stdout if code == 0 else done.stderr.decode()
+
+
+def answer(*words, **more):
+    return json.loads(lrnn(*words, "--json", **more))
+
+
+def train(out, *more, **how):
+    return lrnn("train", *SMALL, "--out", out, "--quiet", *more, **how)
+
+
+def lines(file):
+    with open(file) as f:
+        return [json.loads(line) for line in f]
+
+
+def same_after_kill(out, whole):
+    """Killed at a bad moment, and again: the same bytes in the end."""
+    steps = ["train.steps=60", "train.eval_every=20", "train.checkpoint_every=7"]
+    train(whole, *steps)
+    for wait in (6, 12):
+        run = subprocess.Popen([LRNN, "train", *SMALL, *steps, "--out", out, "--quiet", "--resume"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        begin = time.time()
+        while run.poll() is None and time.time() - begin < 120:
+            time.sleep(0.01)
+            if os.path.exists(out + "/metrics.jsonl") and len(lines(out + "/metrics.jsonl")) >= wait // 3:
+                break
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    train(out, *steps, "--resume")
+    for name in ("metrics.jsonl", "checkpoints/step-00000060/model.safetensors"):
+        with open(f"{whole}/{name}", "rb") as a, open(f"{out}/{name}", "rb") as b:
+            assert a.read() == b.read(), name
+
+
+def metrics_and_curves(run):
+    of = lines(run + "/metrics.jsonl")
+    for line in of:
+        assert {"loss", "lr", "grad_norm"} <= line.keys() if line["kind"] == "train" else "bits_per_byte" in line, line
+        assert "scaled" not in line
+    last = [line for line in of if line["kind"] == "eval"][-1]
+    said = answer("eval", run)
+    assert said["loss"] == last["loss"], (said, last)
+    domain = said["domains"][0]
+    assert domain["name"] == "plays" and domain["targets"] == 8 * 63
+    assert abs(domain["bits_per_byte"] - domain["loss"] * domain["targets"] / math.log(2) / domain["bytes"]) < 1e-9
+    assert abs(domain["perplexity"] - math.exp(domain["loss"])) < 1e-6
+    state = json.load(open(run + "/checkpoints/best/state.json"))
+    assert state["best_loss"] == min(line["loss"] for line in of if line["kind"] == "eval")
+    text = lrnn("curves", run).decode()
+    assert "bits per byte" in text and "scaled" not in text
+    # Below a unigram model of the training tokens.
+    assert json.load(open(run + "/result.json"))["evaluation"]["loss"] < 6.5
+
+
+def positions(run):
+    """Pieces with a carried state are the whole; the table fits the loss."""
+    said = answer("eval", run, "--data", "tests/data/plays", "--lengths", "6000")
+    rows = list(csv.DictReader(open(run + "/eval/position.csv")))
+    assert list(rows[0]) == ["domain", "position", "loss", "smoothed", "running_perplexity", "accuracy", "sequences"]
+    assert len(rows) == 5999 and rows[-1]["position"] == "5999"
+    mean = sum(float(row["loss"]) for row in rows) / len(rows)
+    assert abs(mean - said["loss"]) < 1e-5
+    assert abs(math.log(float(rows[-1]["running_perplexity"])) - said["loss"]) < 1e-5
+    # The first window, read whole, is the first piece of a longer one.
+    answer("eval", run, "--data", "tests/data/plays", "--lengths", "4000", "--samples", "1")
+    short = list(csv.DictReader(open(run + "/eval/position.csv")))
+    answer("eval", run, "--data", "tests/data/plays", "--lengths", "6000", "--samples", "1")
+    for a, b in zip(short, csv.DictReader(open(run + "/eval/position.csv"))):
+        assert abs(float(a["loss"]) - float(b["loss"])) < 1e-4, (a, b)
+    assert os.path.exists(run + "/figures/position.svg")
+    assert "one length" in lrnn("eval", run, "--lengths", "10:20", code=2)
+
+
+def generation(run):
+    same = [lrnn("generate", run, "--prompt", "MACBETH", "--tokens", "40", "--seed", seed) for seed in ("3", "3", "4")]
+    assert same[0] == same[1] != same[2]
+    said = answer("generate", run, "--prompt", "MACBETH", "--tokens", "40", "--seed", "3")["sequences"][0]
+    assert said["text"] + "\n" == same[0].decode() and len(said["ids"]) <= 40
+    assert lrnn("generate", run, "-", "--tokens", "40", "--seed", "3", stdin=b"MACBETH") == same[0]
+    with open(HERE + "/prompt", "w") as f:
+        f.write("MACBETH")
+    assert lrnn("generate", run, "--file", HERE + "/prompt", "--tokens", "40", "--seed", "3") == same[0]
+    assert lrnn("generate", run, "--prompt", "MACBETH", "--tokens", "40", "--seed", "3", "--echo") == b"MACBETH" + same[0]
+    # Greedy does not depend on the seed; a text it has made, fed again, is continued the same way.
+    greedy = [answer("generate", run, "--prompt", "The", "--tokens", "30", "--temperature", "0", "--seed", seed)
+              for seed in ("1", "2")]
+    assert greedy[0]["sequences"] == greedy[1]["sequences"]
+    both = answer("generate", run, "--prompt", "The", "--tokens", "30", "--batch", "3")["sequences"]
+    assert len(both) == 3 and both[0]["ids"] != both[1]["ids"]
+    text = said["text"]
+    stop = text[len(text) // 2:len(text) // 2 + 3]
+    cut = lrnn("generate", run, "--prompt", "MACBETH", "--tokens", "40", "--seed", "3", "--stop", stop).decode()
+    assert cut == text[:text.index(stop)] + "\n", (cut, text, stop)
+    assert lrnn("generate", run, "--prompt", "x", "--tokens", "0") == b"\n"
+    # A prompt beyond one piece.
+    with open(HERE + "/long", "w") as f:
+        f.write(open("tests/data/plays/macbeth.txt").read()[:15000])
+    assert len(answer("generate", run, "--file", HERE + "/long", "--tokens", "3")["prompt"]) > 4096
+    going = subprocess.Popen([LRNN, "generate", run, "--tokens", "10000000"], stdout=subprocess.PIPE)
+    going.stdout.read(20)
+    going.send_signal(signal.SIGINT)
+    going.stdout.read()
+    assert going.wait() == 130
+    assert "neither" in lrnn("generate", run, "what", code=2)
+    assert "top-p" in lrnn("generate", run, "--top-p", "2", code=2)
+
+
+def questions(run):
+    def ask(name, rows, *more, **how):
+        with open(f"{HERE}/{name}.jsonl", "w") as f:
+            f.writelines((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+        return (answer if how.get("code", 0) == 0 else lrnn)("eval", run, "--task", f"{HERE}/{name}.jsonl", *more, **how)
+
+    text = open("tests/data/plays/tempest.txt").read()
+    one = ask("roll", [{"text": text[:3000]}, {"text": text[3000:5000]}], "--max-length", "50",
+              "-o", HERE + "/documents.jsonl")["tasks"][0]
+    assert one["name"] == "roll" and one["documents"] == 2 and "acc" not in one
+    each = lines(HERE + "/documents.jsonl")
+    total = sum(line["loglikelihoods"][0] for line in each)
+    assert abs(one["bits_per_byte"] + total / math.log(2) / 5000) < 1e-9
+    # The sum over continuations of a cut text is that of all of it, where the cut is one of tokens.
+    cloze = ask("cloze", [{"context": "ACT I.", "target": "\n\n"}, {"context": "the", "target": " king"}])["tasks"][0]
+    assert {"acc", "ppl", "stderr"} <= cloze.keys() and cloze["documents"] == 2
+    rows = [{"context": "What is", "choices": [" the", " zqx zqx zqx"], "gold": g} for g in (0, 0, 1)]
+    choice = ask("choice", rows, "-o", HERE + "/documents.jsonl")["tasks"][0]
+    each = lines(HERE + "/documents.jsonl")
+    best = [line["loglikelihoods"].index(max(line["loglikelihoods"])) for line in each]
+    assert choice["acc"] == sum(b == row["gold"] for b, row in zip(best, rows)) / 3
+    p = choice["acc"]
+    assert abs(choice["stderr"] - math.sqrt(p * (1 - p) / 2)) < 1e-12
+    # Alone or with others of other lengths: the same.
+    alone = ask("alone", rows[:1], "-o", HERE + "/documents.jsonl")
+    assert alone["tasks"][0]["stderr"] is None
+    for a, b in zip(lines(HERE + "/documents.jsonl")[0]["loglikelihoods"], each[0]["loglikelihoods"]):
+        assert abs(a - b) < 1e-4
+    assert "line 2" in ask("bad", [rows[0], "{"], code=2)
+    assert "empty" in ask("none", [], code=2)
+
+
+def data(run):
+    """Shards of lrnn prepare, two domains, another corpus on resume, a damaged one."""
+    plays = "tests/data/plays"
+    for name in ("macbeth", "tempest"):
+        lrnn("prepare", f"{plays}/{name}.txt", "--eval", f"{plays}/midsummer_nights_dream.txt", "--tokenizer", plays,
+             "-o", f"{HERE}/{name}", "--domain", name, "--quiet")
+    two = HERE + "/two"
+    train(two, f"task.data=[{{path: {HERE}/macbeth, weight: 3}}, {HERE}/tempest]", "train.steps=10")
+    said = answer("eval", two)
+    assert [d["name"] for d in said["domains"]] == ["macbeth", "tempest"]
+    assert said["domains"][0]["targets"] == said["domains"][1]["targets"] == 4 * 63
+    assert lines(two + "/metrics.jsonl")[-1]["domains"].keys() == {"macbeth", "tempest"}
+    one = HERE + "/one"
+    train(one, f"task.data={HERE}/macbeth", "train.steps=5")
+    shutil.move(HERE + "/macbeth", HERE + "/away")
+    lrnn("generate", one, "--tokens", "5")  # needs no data
+    shutil.copytree(HERE + "/tempest", HERE + "/macbeth")
+    assert "began with" in train(one, f"task.data={HERE}/macbeth", "train.steps=9", "--resume", code=2)
+    shard = HERE + "/macbeth/train-00000.bin"
+    with open(shard, "r+b") as f:
+        f.seek(5000)
+        byte = f.read(1)[0]
+        f.seek(5000)
+        f.write(bytes([byte ^ 1]))
+    assert "train-00000.bin" in train(HERE + "/three", f"task.data={HERE}/macbeth", "train.steps=5", code=2)
+    for documents in ("reset", "join"):
+        train(f"{HERE}/{documents}", "train.steps=5", f"task.documents={documents}", "task.boundary=mask")
+
+
+try:
+    whole, killed = HERE + "/whole", HERE + "/killed"
+    same_after_kill(killed, whole)
+    metrics_and_curves(whole)
+    positions(whole)
+    generation(whole)
+    questions(whole)
+    data(whole)
+    assert "no language model" in lrnn("generate", "configs", code=2)
+finally:
+    shutil.rmtree(HERE)
+print("ok")
