@@ -170,7 +170,7 @@ int evaluate_tasks(const EvalArguments& a, const std::string& device) {
   auto run = open_run(folder);
   run.model->to(torch::Device(device));
   const auto tokenizer = text::open_tokenizer(texts.tokenizer);
-  texts.ask(*tokenizer);
+  texts.or_else(tokenizer->bos, tokenizer->eos);
   const auto encoder = tokenizer->encoder();
   const text::Asking how{.bos = a.bos == "always",
                          .prefix = texts.bos   ? *texts.bos

@@ -57,7 +57,7 @@ int generate_text(const GenerateArguments& a, bool prompt_given, const std::stri
   auto run = open_run(folder);
   run.model->to(torch::Device(device));
   const auto tokenizer = text::open_tokenizer(texts.tokenizer);
-  texts.ask(*tokenizer);
+  texts.or_else(tokenizer->bos, tokenizer->eos);
   check(tokenizer->vocabulary() <= run.model->vocabulary(), "the tokenizer in ", texts.tokenizer,
         " has ", tokenizer->vocabulary(), " tokens, and the model ", run.model->vocabulary());
 

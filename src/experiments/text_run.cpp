@@ -21,10 +21,10 @@ std::optional<int32_t> id_in(const nlohmann::ordered_json& object, const char* k
 
 }  // namespace
 
-void TextRun::ask(const text::Tokenizer& known) {
+void TextRun::or_else(std::optional<int32_t> first, std::optional<int32_t> last) {
   if (trained) return;
-  if (!bos) bos = known.bos;
-  if (!eos) eos = known.eos;
+  if (!bos) bos = first;
+  if (!eos) eos = last;
 }
 
 TextRun text_run(const std::string& folder) {

@@ -3,8 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "text/tokenizer.h"
-
 namespace lrnn::experiments {
 
 // What a language model's run knows of texts: where its tokenizer is, and the tokens that its
@@ -14,8 +12,8 @@ struct TextRun {
   std::optional<int32_t> bos, eos;
   bool trained = false;  // here, on data that say so
 
-  // Where neither data nor an imported config said it, the tokenizer knows.
-  void ask(const text::Tokenizer& tokenizer);
+  // Where neither data nor an imported config said it: what the tokenizer knows.
+  void or_else(std::optional<int32_t> first, std::optional<int32_t> last);
 };
 
 // Of a run, or of a checkpoint in one. An Error when it is no language model.
