@@ -13,7 +13,7 @@ layer ops base kernels
 layer mixers base ops kernels
 layer model base ops mixers kernels
 layer automata base
-layer tasks base automata
+layer tasks base automata text
 layer text base
 layer figures base embedded
 layer compile base automata ops mixers model

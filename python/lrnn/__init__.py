@@ -29,7 +29,7 @@ from .ops import (
     slstm,
     swiglu,
 )
-from .runs import check, compile, evaluate, explain, spectrum, train, verify  # noqa: A004
+from .runs import check, compile, evaluate, explain, extract, spectrum, train, verify  # noqa: A004
 
 __all__ = [
     "Error",
@@ -39,6 +39,7 @@ __all__ = [
     "delta_product",
     "evaluate",
     "explain",
+    "extract",
     "fla",
     "gated_linear_attention",
     "l2_norm",

@@ -8,8 +8,6 @@ import pathlib
 import runpy
 import sys
 
-from . import together
-
 PROGRAM = pathlib.Path(__file__).parent / "bin" / "lrnn"
 
 
@@ -25,12 +23,19 @@ def command(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
     return [str(PROGRAM), *arguments], environment
 
 
+def one_of_several(arguments: list[str]) -> bool:
+    """Whether torchrun, or a launcher like it, has started this process to train together with others."""
+    return arguments[:1] == ["train"] and {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+
+
 def main() -> str | int:
     """Becomes the program; comes back with the reason where there is none, or with the exit code where
     Python had to help it: as one of several processes, and with data that C++ does not read."""
     if not PROGRAM.exists():
         return f"lrnn: the program is not in {PROGRAM.parent}\n      install the package again: pip install --force-reinstall lrnn"
-    if together.wanted(sys.argv[1:]):
+    if one_of_several(sys.argv[1:]):
+        from lrnn import together  # the package, and with it torch
+
         return together.run(sys.argv[1:])
     if sys.argv[1:2] == ["prepare"]:
         code: int | None = runpy.run_path(str(pathlib.Path(__file__).with_name("prepare.py")))["main"](sys.argv[1:], command)

@@ -209,3 +209,16 @@ def explain(run: Path, out: Path | None = None, **options: Any) -> Result:
     '<!DOCTYPE html>'
     """
     return _call(["explain", os.fspath(run), *_options({"out": out, **options})])
+
+
+def extract(run: Path, out: Path | None = None, **options: Any) -> Result:
+    """The automaton that a model follows, learnt by asking the model; the result's "automaton" is its file, which
+    `compile(automaton=...)` takes. "agreed" is False when a difference was left or a budget ended.
+
+    >>> import lrnn
+    >>> found = lrnn.extract(lrnn.compile(example="mod3")["run"], longest=50)
+    >>> found["states"], found["agreed"], found["first_difference"]
+    (3, True, None)
+    """
+    out = out or os.path.join(tempfile.mkdtemp(prefix="lrnn-extracted-"), "automaton.json")
+    return _call(["extract", os.fspath(run), *_options({"out": out, **options})], answers=(0, 1))

@@ -14,11 +14,6 @@ import os
 PATIENCE = datetime.timedelta(minutes=10)
 
 
-def wanted(arguments: list[str]) -> bool:
-    """Whether a launcher has started this process as one of several (or of one)."""
-    return arguments[:1] == ["train"] and {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
-
-
 def device_of(arguments: list[str]) -> str:
     for i, word in enumerate(arguments):
         if word == "--device" and i + 1 < len(arguments):
@@ -38,8 +33,13 @@ def run(arguments: list[str]) -> int:
     on_gpu = device_of(arguments).startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    store, rank, ranks = next(iter(dist.rendezvous("env://", timeout=PATIENCE)))
+    # After a restart the store still has the addresses of the processes before.
+    store = dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     try:
-        return int(torch.ops.lrnn.run_program([*arguments, "--group", dist.group.WORLD.group_name]))
+        world = dist.group.WORLD
+        assert world is not None  # init_process_group made it
+        return int(torch.ops.lrnn.run_program([*arguments, "--group", world.group_name]))
     finally:
         dist.destroy_process_group()

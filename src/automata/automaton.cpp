@@ -32,6 +32,14 @@ std::string Automaton::symbol_name(int64_t x) const {
   return symbol_names.empty() ? std::to_string(x) : symbol_names[static_cast<size_t>(x)];
 }
 
+std::string Automaton::text(const std::vector<int64_t>& word) const {
+  bool characters = true;
+  for (int64_t x = 0; x < symbols; ++x) characters &= symbol_name(x).size() == 1;
+  std::string out;
+  for (const int64_t x : word) out += (characters || out.empty() ? "" : " ") + symbol_name(x);
+  return out;
+}
+
 void Automaton::check() const {
   lrnn::check(states >= 1 && symbols >= 0, "an automaton needs at least one state, got ", states);
   lrnn::check(start >= 0 && start < states, "the start state ", start, " is not one of the ",

@@ -33,6 +33,8 @@ struct Automaton {
 
   std::string state_name(int64_t s) const;
   std::string symbol_name(int64_t x) const;
+  // Symbols in a row, with spaces between them where one has several characters.
+  std::string text(const std::vector<int64_t>& word) const;
 
   // Throws when the table is not complete or leads out of the states.
   void check() const;

@@ -148,7 +148,9 @@ template <class Config> Config load(const Section& at, std::vector<std::string> 
       field = load<Field>(at.child(key));
     } else if (at.gives(key, field)) {
       if (!at.read(key, field)) at.wrong_type(key, kind(field));
-      if (const auto problem = limits.problem(field); !problem.empty()) at.fail(key, problem);
+      // A type of a task's own has its limits in itself.
+      if constexpr (requires { limits.problem(field); })
+        if (const auto problem = limits.problem(field); !problem.empty()) at.fail(key, problem);
     }
   });
   detail::check_keys(at, known);

@@ -23,10 +23,15 @@ struct CurvesArguments {
   bool json = false;
 };
 
+bool of_text(const std::vector<Curves>& runs) {
+  return std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.text; });
+}
+
 // Every point, in the order of the steps; what a line does not have is empty.
 figures::Table csv(const std::vector<Curves>& runs) {
-  const std::vector<std::string> keys = {"loss",           "accuracy", "scaled",
-                                         "token_accuracy", "lr",       "grad_norm"};
+  std::vector<std::string> keys = {"loss",           "accuracy", "scaled",
+                                   "token_accuracy", "lr",       "grad_norm"};
+  if (of_text(runs)) keys = {"loss", "accuracy", "perplexity", "bits_per_byte", "lr", "grad_norm"};
   std::vector<std::string> head = {"run", "step", "kind"};
   head.insert(head.end(), keys.begin(), keys.end());
   figures::Table out(head);
@@ -47,23 +52,47 @@ figures::Table csv(const std::vector<Curves>& runs) {
   return out;
 }
 
+double last(const std::vector<Json>& lines, const char* key) {
+  return lines.empty() ? std::nan("") : number_in(lines.back(), key);
+}
+
+double last_step(const Curves& run) {
+  return std::max(run.train.empty() ? 0 : last(run.train, "step"),
+                  run.eval.empty() ? 0 : last(run.eval, "step"));
+}
+
+void print_texts(const std::vector<Curves>& runs) {
+  figures::Table table({"run", "step", "of", "loss", "evaluation loss", "perplexity",
+                        "bits per byte", "best loss", "at step"});
+  const auto names = short_names(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const auto& eval = runs[i].eval;
+    const auto best = std::min_element(eval.begin(), eval.end(), [](const auto& a, const auto& b) {
+      return number_in(a, "loss") < number_in(b, "loss");
+    });
+    table.row({names[i], decimals(last_step(runs[i]), 0), std::to_string(runs[i].steps),
+               decimals(last(runs[i].train, "loss"), 4), decimals(last(eval, "loss"), 4),
+               decimals(last(eval, "perplexity"), 2), decimals(last(eval, "bits_per_byte"), 4),
+               best == eval.end() ? "–" : decimals(number_in(*best, "loss"), 4),
+               best == eval.end() ? "–" : decimals(number_in(*best, "step"), 0)});
+  }
+  std::cout << table.text();
+}
+
 void print(const std::vector<Curves>& runs) {
+  if (of_text(runs)) return print_texts(runs);
   figures::Table table({"run", "step", "of", "loss", "training accuracy", "evaluation accuracy",
                         "scaled", "best scaled", "at step"});
   const auto names = short_names(runs);
-  const auto last = [](const auto& lines, const char* key) {
-    return lines.empty() ? std::nan("") : number_in(lines.back(), key);
-  };
   for (size_t i = 0; i < runs.size(); ++i) {
-    const auto& [folder, steps, train, eval, changes] = runs[i];
+    const auto& train = runs[i].train;
+    const auto& eval = runs[i].eval;
     const auto best = std::max_element(eval.begin(), eval.end(), [](const auto& a, const auto& b) {
       return number_in(a, "scaled") < number_in(b, "scaled");
     });
-    const double step =
-        std::max(train.empty() ? 0 : last(train, "step"), eval.empty() ? 0 : last(eval, "step"));
-    table.row({names[i], decimals(step, 0), std::to_string(steps), decimals(last(train, "loss"), 4),
-               decimals(last(train, "accuracy"), 4), decimals(last(eval, "accuracy"), 4),
-               decimals(last(eval, "scaled"), 4),
+    table.row({names[i], decimals(last_step(runs[i]), 0), std::to_string(runs[i].steps),
+               decimals(last(train, "loss"), 4), decimals(last(train, "accuracy"), 4),
+               decimals(last(eval, "accuracy"), 4), decimals(last(eval, "scaled"), 4),
                best == eval.end() ? "–" : decimals(number_in(*best, "scaled"), 4),
                best == eval.end() ? "–" : decimals(number_in(*best, "step"), 0)});
   }

@@ -65,7 +65,8 @@ std::string figure_of_one(const Curves& run) {
                                      .markers = markers,
                                      .y = {{0, 1}}};
   if (std::any_of(run.eval.begin(), run.eval.end(), [](const auto& line) {
-        return experiments::number_in(line, "scaled") != experiments::number_in(line, "accuracy");
+        return line.contains("scaled") &&
+               experiments::number_in(line, "scaled") != experiments::number_in(line, "accuracy");
       }))
     accuracy.series.push_back(series_of("evaluation, scaled: 0 is guessing", run.eval, "scaled"));
   return figures::stack({loss_panel({.title = "Loss",
@@ -85,11 +86,14 @@ std::string figure_of_several(const std::vector<Curves>& runs) {
   };
   auto loss = panel("Loss in training", ""), training = panel("Accuracy in training", "accuracy"),
        evaluation = panel("Evaluation", "scaled accuracy (0 is guessing)");
+  const bool texts =
+      std::all_of(runs.begin(), runs.end(), [](const auto& run) { return run.text; });
   training.y = evaluation.y = {0, 1};
+  if (texts) evaluation.y = {}, evaluation.y_label = "loss";
   for (size_t i = 0; i < runs.size(); ++i) {
     loss.series.push_back(series_of(names[i], runs[i].train, "loss"));
     training.series.push_back(series_of(names[i], runs[i].train, "accuracy"));
-    evaluation.series.push_back(series_of(names[i], runs[i].eval, "scaled"));
+    evaluation.series.push_back(series_of(names[i], runs[i].eval, texts ? "loss" : "scaled"));
   }
   return figures::stack({loss_panel(loss), draw(training), draw(evaluation)},
                         "Loss and accuracy by step");

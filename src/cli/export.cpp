@@ -1,3 +1,5 @@
+#include "model/export.h"
+
 #include <filesystem>
 #include <iostream>
 
@@ -5,35 +7,38 @@
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/output.h"
-#include "experiments/run.h"
-#include "model/fla_config.h"
+#include "experiments/imported.h"
 
 namespace lrnn::cli {
 namespace {
 
 struct ExportArguments {
-  std::string run, out;
+  std::string run, out, dtype;
   bool json = false;
 };
 
 int export_run(const ExportArguments& a) {
   const auto run = open_run(a.run);
+  const auto origin = experiments::origin_of(a.run);
+  const auto* known = origin ? &*origin : nullptr;
   // Asked first: a model that fla cannot say must not leave a folder behind.
-  const auto config = model::fla_config(run.config.model, run.task->vocabulary());
+  const auto config = model::export_config(run.config.model, run.task->vocabulary(), known);
   std::error_code failed;
   std::filesystem::create_directories(a.out, failed);
   check(!failed, "cannot make the folder ", a.out, ": ", failed.message());
-  model::write_for_fla(a.out, *run.model);
+  model::export_model(a.out, *run.model, known, a.dtype);
+  const auto copied = experiments::copy_companions(a.run + "/tokenizer", a.out);
   const auto type = config.at("model_type").get<std::string>();
   if (a.json) {
     print_json({{"run", a.run},
                 {"step", run.step},
                 {"damaged", run.damaged},
                 {"folder", a.out},
-                {"model_type", type}});
+                {"model_type", type},
+                {"copied", copied}});
     return kDone;
   }
-  std::cout << a.out << ": config.json and model.safetensors of a fla " << type << " after "
+  std::cout << a.out << ": config.json and model.safetensors of a " << type << " after "
             << thousands(run.step) << " steps.\n\n"
             << "In Python:\n  import fla, transformers\n"
             << "  model = transformers.AutoModelForCausalLM.from_pretrained(\"" << a.out << "\")\n";
@@ -46,12 +51,17 @@ Action export_model(CLI::App& app) {
   auto a = std::make_shared<ExportArguments>();
   app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
   app.add_option("-o,--out", a->out, "the folder to write")->required()->type_name("DIR");
+  app.add_option("--dtype", a->dtype,
+                 "float32 or bfloat16; absent: that of an imported model's tensors, else float32")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
+      ->type_name("TYPE");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
       "Writes config.json and model.safetensors as flash-linear-attention and transformers read\n"
-      "them. The weights of a checkpoint have these names already; this adds the config. Models\n"
-      "that fla does not have are refused with the setting it lacks. Of those it has, DeltaNet,\n"
-      "Gated DeltaNet and Gated DeltaProduct are exported so far.\n\n"
+      "them, and the tokenizer's files where the run has them. A model that came with `lrnn\n"
+      "import` goes out as it came in. Models that fla does not have are refused with the setting\n"
+      "it lacks. Of those it has, DeltaNet, Gated DeltaNet and Gated DeltaProduct are exported so\n"
+      "far.\n\n"
       "Example:\n  lrnn export runs/x -o exported");
   return [a] { return export_run(*a); };
 }

@@ -1,5 +1,6 @@
 #include "cli/find.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
@@ -28,8 +29,24 @@ std::string find_config(const std::string& name) {
   return fs::is_regular_file(shipped, ignored) ? shipped.string() : name;
 }
 
-experiments::Run open_run(const std::string& folder) {
-  auto run = experiments::open(folder);
+std::string find_run(const std::string& name) {
+  std::error_code ignored;
+  const fs::path given(name);
+  if (name.empty() || fs::exists(given, ignored)) return name;
+  const auto folder = given.has_parent_path() ? given.parent_path() : fs::path(".");
+  const std::string prefix = given.filename().string() + "-seed";
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with(prefix))
+      found.push_back((given.parent_path() / entry.path().filename()).string());
+  if (found.size() < 2) return found.empty() ? name : found[0];
+  std::sort(found.begin(), found.end());
+  throw Error(cat("there is no run ", name, ", but several of its seeds"),
+              cat("name one of them, such as ", found[0]));
+}
+
+experiments::Run open_run(const std::string& name) {
+  auto run = experiments::open(find_run(name));
   warn_of_damage(run);
   return run;
 }

@@ -14,9 +14,13 @@ std::string configs_folder();
 // is returned as it is.
 std::string find_config(const std::string& name);
 
+// A run by its folder; or by the name of its config, runs/plays, where there is one seed of it,
+// runs/plays-seed42.
+std::string find_run(const std::string& name);
+
 // Opens a run or a checkpoint for a command. Checkpoints that are damaged and passed over are named
 // on stderr; with --json the command repeats them as "damaged".
-experiments::Run open_run(const std::string& folder);
+experiments::Run open_run(const std::string& name);
 // The same for a run that somebody else has opened.
 void warn_of_damage(const experiments::Run& run);
 

@@ -13,9 +13,15 @@ namespace {
 
 constexpr double kPlainSeconds = 5;
 
+// Steps are no measure of a language model's speed.
+std::string speed(const experiments::Progress& p) {
+  if (p.text) return fmt::format("{} tokens/s", thousands(int64_t(p.tokens_per_second)));
+  return fmt::format("{:.1f} steps/s", p.steps_per_second);
+}
+
 std::string numbers(const experiments::Progress& p, double left) {
-  return fmt::format("{}/{}  {:.1f} steps/s  {}  {} left", p.step, p.steps, p.steps_per_second,
-                     learned(p), duration(left));
+  return fmt::format("{}/{}  {}  {}  {} left", p.step, p.steps, speed(p), learned(p),
+                     duration(left));
 }
 
 }  // namespace
@@ -28,6 +34,9 @@ std::string cut_line(const std::string& text, int width) {
 }
 
 std::string learned(const experiments::Progress& p) {
+  if (p.text)
+    return fmt::format("loss {:.4f}", p.loss) +
+           (p.eval_accuracy < 0 ? "" : fmt::format("  eval {:.4f}", p.eval_loss));
   auto out = fmt::format("loss {:.4f}  accuracy {:.3f}", p.loss, p.accuracy);
   return p.eval_accuracy < 0 ? out : out + fmt::format("  eval {:.3f}", p.eval_accuracy);
 }

@@ -16,6 +16,18 @@
 namespace lrnn::cli {
 namespace {
 
+// Of a language model the loss, of the others the accuracy.
+std::string score_text(const training::Evaluation& e) {
+  if (e.of_text()) {
+    const auto all = e.all_domains();
+    return fmt::format("loss {:.4f}, perplexity {}, bits per byte {}, accuracy {:.4f}", e.loss,
+                       decimals(all.perplexity(), 2), decimals(all.bits_per_byte(), 4),
+                       e.accuracy());
+  }
+  auto out = fmt::format("accuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
+  return e.tokens.count ? out + fmt::format(", per token {:.4f}", e.tokens.accuracy()) : out;
+}
+
 void report(const TrainArguments& a, const std::string& out, const training::TrainConfig& t,
             const experiments::TrainResult& result) {
   if (a.json) {
@@ -30,8 +42,7 @@ void report(const TrainArguments& a, const std::string& out, const training::Tra
     return;
   }
   const auto& e = result.evaluation;
-  std::cout << fmt::format("accuracy {:.4f}, scaled {:.4f}", e.accuracy(), e.scaled());
-  if (e.tokens.count) std::cout << fmt::format(", per token {:.4f}", e.tokens.accuracy());
+  std::cout << score_text(e);
   std::cout << fmt::format(" on {} sequences after {} steps in {}\n", thousands(e.sequences.count),
                            thousands(result.step), duration(result.seconds));
   if (result.step < t.steps)
@@ -40,8 +51,8 @@ void report(const TrainArguments& a, const std::string& out, const training::Tra
   if (result.skipped) std::cout << fmt::format("{} batches were skipped\n", result.skipped);
   std::cout << "run: " << out << "\n";
   if (!a.quiet)
-    std::cout << "next: lrnn eval " << out << "    lrnn spectrum " << out << "    lrnn curves "
-              << out << "\n";
+    std::cout << "next: lrnn " << (e.of_text() ? "generate " : "eval ") << out << "    lrnn "
+              << (e.of_text() ? "eval " : "spectrum ") << out << "    lrnn curves " << out << "\n";
 }
 
 // What a second look at a run that is over should say.
@@ -75,6 +86,7 @@ int train_one(TrainArguments a, const std::string& device) {
        .overwrite = a.overwrite && a.from.empty(),
        .tensorboard = a.tensorboard,
        .ranks = ranks,
+       .verify = a.verify,
        .progress = [&](const experiments::Progress& p) { bar.show(p), tell({.progress = p}); },
        .warn = warn,
        .interrupted = interrupted});
@@ -117,6 +129,8 @@ Action train(CLI::App& app) {
       ->needs(seeds);
   app.add_flag("--tensorboard", a->tensorboard,
                "also write files for TensorBoard into RUN/tensorboard");
+  app.add_flag("--verify", a->verify,
+               "of texts: check the sums of all data, as at their first use on a machine");
   app.add_flag("--quiet", a->quiet, "no progress, only the result");
   app.add_flag("--force", a->force, "begin although the memory will hardly do");
   app.add_flag("--json", a->json, "the result as one JSON object");

@@ -13,7 +13,7 @@ struct TrainArguments {
   std::vector<std::string> overrides = {};
   int64_t seeds = 0, jobs = 1;  // seeds 0: one run
   bool resume = false, overwrite = false, tensorboard = false, quiet = false, json = false,
-       force = false;
+       force = false, verify = false;
 
   // Whether train.steps or train.stop_at was named: only then may a run end elsewhere than it was
   // going to.

@@ -87,12 +87,7 @@ Verified verify(experiments::Run& run, const VerifyArguments& a, const automata:
 }
 
 std::string letters(const automata::Automaton& a, const compile::LongRun::Mistake& m) {
-  bool characters = true;
-  for (int64_t x = 0; x < a.symbols; ++x) characters &= a.symbol_name(x).size() == 1;
-  std::string out = m.position > int64_t(m.letters.size()) ? "…" : "";
-  for (const int64_t x : m.letters)
-    out += (characters || out.empty() ? "" : " ") + a.symbol_name(x);
-  return out;
+  return (m.position > int64_t(m.letters.size()) ? "… " : "") + a.text(m.letters);
 }
 
 Json finite(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }

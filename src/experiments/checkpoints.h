@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct RunState {
   // The best evaluation so far; -1: none yet.
   double best_accuracy = -1;
   int64_t best_step = -1;
+  std::optional<double> best_loss = {};  // of texts, where it decides what is best
 
   bool operator==(const RunState&) const = default;
 };

@@ -101,11 +101,34 @@ void Folder::check_there(const RunConfig& config, const Begin& begin) const {
     check_end(checkpoints_, read_config(file("config.yaml"), {}).train, config.train);
 }
 
-Folder::Machine Folder::settle(const Machine& machine) const {
+// A run that went on with other texts would be neither the one nor the other.
+void Folder::check_data(const Json& info, const tasks::Material& data) const {
+  if (!info.contains("data") || info["data"].value("sha256", "") == data.sha256) return;
+  std::string folders;
+  for (const auto& folder : data.folders) folders += (folders.empty() ? "" : ", ") + folder;
+  throw Error(cat("the data in ", folders, " are not those that the run in ", path_,
+                  " began with: their sha256 is ", data.sha256.substr(0, 16), "…, not ",
+                  info["data"].value("sha256", "").substr(0, 16), "…"),
+              "put the old data back, or start a new run with another --out");
+}
+
+void Folder::keep_tokenizer(const tasks::Material& data) const {
+  std::error_code failed;
+  fs::create_directories(file("tokenizer"), failed);
+  for (const auto& from : data.tokenizer) {
+    const auto to = file("tokenizer/") + fs::path(from).filename().string();
+    if (!fs::exists(to)) write_atomically(to, read_file(from));
+  }
+}
+
+Folder::Machine Folder::settle(const Machine& machine,
+                               const std::optional<tasks::Material>& data) const {
   const std::string path = file("info.json");
+  if (data) keep_tokenizer(*data);
   if (existed_ && fs::exists(path)) {
     try {
       const auto info = Json::parse(read_file(path));
+      if (data) check_data(info, *data);
       return {.threads = info.at("threads").get<int64_t>(), .device = info.value("device", "cpu")};
     } catch (const Json::exception&) {
       throw Error(path + " is damaged: it does not say how many threads the run uses",
@@ -118,6 +141,11 @@ Folder::Machine Folder::settle(const Machine& machine) const {
             {"threads", machine.threads},
             {"device", machine.device}};
   if (!machine.gpu.empty()) info["gpu"] = machine.gpu;
+  if (data) {
+    info["data"] = {{"sha256", data->sha256}, {"folders", data->folders}};
+    info["data"]["bos"] = data->bos ? Json(*data->bos) : Json();
+    info["data"]["eos"] = data->eos ? Json(*data->eos) : Json();
+  }
   info["started"] = now();
   write_atomically(path, info.dump(2) + "\n");
   return machine;

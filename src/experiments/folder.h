@@ -12,7 +12,8 @@ namespace lrnn::experiments {
 // A run folder that this process alone works in:
 //
 //   config.yaml    the resolved config: running it again is the same run
-//   info.json      versions, machine, threads, when it began
+//   info.json      versions, machine, threads, when it began; of texts the sum of the data
+//   tokenizer/     of texts: what turns them into tokens, a copy
 //   metrics.jsonl  loss and accuracy by step; no times, so that it can be compared byte by byte
 //   timing.jsonl   when, and how fast
 //   checkpoints/   see Checkpoints
@@ -38,11 +39,13 @@ class Folder {
     int64_t threads = 1;
     std::string device = "cpu", gpu = {};  // gpu: its name
   };
-  Machine settle(const Machine& now) const;
+  Machine settle(const Machine& now, const std::optional<tasks::Material>& data = {}) const;
 
  private:
   void make() const;
   void check_there(const RunConfig& config, const Begin& begin) const;
+  void check_data(const nlohmann::ordered_json& info, const tasks::Material& data) const;
+  void keep_tokenizer(const tasks::Material& data) const;
 
   std::string path_;
   Checkpoints checkpoints_;

@@ -16,7 +16,9 @@ Line to_json(const Progress& p) {
            {"accuracy", p.accuracy},
            {"steps_per_second", p.steps_per_second}};
   if (p.eval_accuracy >= 0) out["eval_accuracy"] = p.eval_accuracy;
-  if (p.eval_accuracy >= 0) out["eval_scaled"] = p.eval_scaled;
+  if (p.eval_accuracy >= 0 && !p.text) out["eval_scaled"] = p.eval_scaled;
+  if (p.text) out["tokens_per_second"] = p.tokens_per_second;
+  if (p.text && p.eval_accuracy >= 0) out["eval_loss"] = p.eval_loss;
   return out;
 }
 
@@ -25,7 +27,10 @@ Progress to_progress(const Line& line) {
   out.step = line.at("step").get<int64_t>(), out.steps = line.at("steps").get<int64_t>();
   out.loss = number_in(line, "loss"), out.accuracy = number_in(line, "accuracy");
   out.steps_per_second = number_in(line, "steps_per_second");
+  out.text = line.contains("tokens_per_second");
+  if (out.text) out.tokens_per_second = number_in(line, "tokens_per_second");
   if (!line.contains("eval_accuracy")) return out;
+  if (out.text) out.eval_loss = number_in(line, "eval_loss");
   out.eval_accuracy = number_in(line, "eval_accuracy");
   out.eval_scaled = number_in(line, "eval_scaled");
   return out;

@@ -30,11 +30,13 @@ Curves read_curves(const std::string& folder) {
     throw Error(cat(folder, " is a checkpoint"), "curves belong to the run: give its folder");
   if (!fs::exists(folder + "/config.yaml"))
     throw Error(cat(folder, " is not a run"), "give the folder that `lrnn train --out` wrote");
+  const auto config = read_config(folder + "/config.yaml", {});
   Curves out{.folder = folder,
-             .steps = read_config(folder + "/config.yaml", {}).train.steps,
+             .steps = config.train.steps,
              .train = {},
              .eval = {},
-             .changes = {}};
+             .changes = {},
+             .text = config.task.text("name") == "text"};
   for (auto& line : read_json_lines(folder + "/metrics.jsonl")) {
     const auto kind = line.value("kind", "");
     auto& lines = kind == "train" ? out.train : kind == "eval" ? out.eval : out.changes;
@@ -52,7 +54,58 @@ using Json = nlohmann::ordered_json;
 using training::Evaluation;
 using training::Tally;
 
+namespace {
+
+Json number_or_null(double x) { return std::isfinite(x) ? Json(x) : Json(); }
+
+Json text_json(const Evaluation& e) {
+  const auto all = e.all_domains();
+  return {{"loss", number_or_null(e.loss)},
+          {"perplexity", number_or_null(all.perplexity())},
+          {"bits_per_byte", number_or_null(all.bits_per_byte())},
+          {"accuracy", e.accuracy()},
+          {"right", e.tokens.right},
+          {"count", e.tokens.count},
+          {"sequences", e.sequences.count},
+          {"domains", domains_json(e.domains)}};
+}
+
+Evaluation text_from_json(const Json& json) {
+  Evaluation out;
+  out.loss = number_in(json, "loss");
+  for (const auto& d : json.at("domains")) {
+    const auto targets = d.at("targets").get<int64_t>();
+    out.domains.push_back({.name = d.at("name").get<std::string>(),
+                           .sequences = d.at("sequences").get<int64_t>(),
+                           .tokens = {d.at("right").get<int64_t>(), targets},
+                           .nats = d.at("nats").get<double>(),
+                           .bytes = d.at("bytes").get<double>()});
+  }
+  const auto all = out.all_domains();
+  out.tokens = all.tokens, out.sequences.count = all.sequences;
+  return out;
+}
+
+}  // namespace
+
+Json domains_json(const std::vector<training::Domain>& domains) {
+  Json out = Json::array();
+  for (const auto& d : domains)
+    out.push_back({{"name", d.name},
+                   {"targets", d.tokens.count},
+                   {"bytes", d.bytes},
+                   {"loss", number_or_null(d.loss())},
+                   {"perplexity", number_or_null(d.perplexity())},
+                   {"bits_per_byte", number_or_null(d.bits_per_byte())},
+                   {"accuracy", d.tokens.accuracy()},
+                   {"right", d.tokens.right},
+                   {"nats", number_or_null(d.nats)},
+                   {"sequences", d.sequences}});
+  return out;
+}
+
 Json to_json(const Evaluation& e) {
+  if (e.of_text()) return text_json(e);
   Json out{{"accuracy", e.accuracy()}, {"scaled", e.scaled()},       {"chance", e.chance},
            {"loss", e.loss},           {"right", e.sequences.right}, {"count", e.sequences.count}};
   if (e.tokens.count) {
@@ -71,6 +124,7 @@ Evaluation evaluation_from_json(const Json& json) {
   const auto tally = [](const Json& from) {
     return Tally{from.at("right").get<int64_t>(), from.at("count").get<int64_t>()};
   };
+  if (json.contains("domains")) return text_from_json(json);
   Evaluation out;
   // A loss that is not finite is null in JSON.
   out.loss = json.at("loss").is_number() ? json.at("loss").get<double>() : std::nan("");

@@ -21,11 +21,13 @@ struct Curves {
   int64_t steps = 0;  // where it is to end
   // The lines by their kind: training, evaluations, and changes of its end.
   std::vector<nlohmann::ordered_json> train, eval, changes;
+  bool text = false;  // of a language model: what counts is the loss
 };
 
 // An Error when the folder is no run, or one that has not come so far yet.
 Curves read_curves(const std::string& folder);
 
+nlohmann::ordered_json domains_json(const std::vector<training::Domain>& domains);
 // Everything in an evaluation, and back again without loss.
 nlohmann::ordered_json to_json(const training::Evaluation& evaluation);
 training::Evaluation evaluation_from_json(const nlohmann::ordered_json& json);

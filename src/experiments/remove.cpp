@@ -21,7 +21,8 @@ constexpr std::array kRunFolders = {"checkpoints",
                                     "checkpoints/.removed-step-*",
                                     "eval",
                                     "figures",
-                                    "tensorboard"};
+                                    "tensorboard",
+                                    "tokenizer"};
 constexpr std::array kRunFiles = {"config.yaml",
                                   "info.json",
                                   "metrics.jsonl",
@@ -39,7 +40,10 @@ constexpr std::array kRunFiles = {"config.yaml",
                                   "eval/*.md",
                                   "figures/*.svg",
                                   "figures/*.csv",
-                                  "tensorboard/events.out.tfevents.*"};
+                                  "tensorboard/events.out.tfevents.*",
+                                  "tokenizer/*.json",
+                                  "tokenizer/*.model*",
+                                  "tokenizer/*.tiktoken"};
 constexpr std::array kRunLinks = {"checkpoints/best", "checkpoints/.unfinished-best"};
 
 template <class Patterns> bool any_matches(const Patterns& patterns, const std::string& name) {

@@ -6,6 +6,7 @@
 #include "experiments/checkpoints.h"
 #include "experiments/compiled.h"
 #include "experiments/folder.h"
+#include "experiments/imported.h"
 #include "model/checkpoint.h"
 #include "training/trainer.h"
 
@@ -45,7 +46,7 @@ std::string find_checkpoint(const std::string& folder, std::vector<std::string>&
   }
   if (!fs::exists(folder + "/config.yaml"))
     throw Error(cat(folder, " is neither a run nor a checkpoint"),
-                "give the folder that `lrnn train --out` or `lrnn compile -o` wrote");
+                "give the folder that `lrnn train --out`, `compile -o` or `import -o` wrote");
   const Checkpoints checkpoints(folder + "/checkpoints");
   const int64_t step = checkpoints.newest(&damaged);
   if (step < 0)
@@ -57,12 +58,13 @@ std::string find_checkpoint(const std::string& folder, std::vector<std::string>&
 }  // namespace
 
 Run open(const std::string& folder) {
+  if (model::is_published(folder)) return run_of(folder, model::import_model(folder));
   Run run;
   const auto from = find_checkpoint(folder, run.damaged);
   run.folder = folder;
   run.config = read_config(from + "/config.yaml", {});
   run.task = tasks::make(run.config.task);
-  run.model = build(run.config, *run.task);
+  run.model = model::Model::blank(run.config.model, run.task->vocabulary());
   run.step = read_state(from + "/state.json").step;
   const std::string weights = from + "/model.safetensors";
   model::load_into(*run.model, model::read_checkpoint(weights).tensors, weights);
@@ -76,12 +78,12 @@ training::MemoryEstimate memory_of(const RunConfig& config, bool gpu) {
 }
 
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
-                 const tasks::Task& task, bool overwrite) {
+                 const tasks::Task& task, bool overwrite, bool moments) {
   const Folder out(folder, config, {.overwrite = overwrite});
   out.checkpoints().save(0, [&](const std::string& to) {
     model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(model), {}});
     // AdamW knows float32 only: other models can be run, not trained.
-    if (config.model.dtype == "float32") {
+    if (moments && config.model.dtype == "float32") {
       training::Trainer trainer(model, task, config.train, uint64_t(config.seed));
       model::write_checkpoint(to + "/optimizer.safetensors", {trainer.optimizer().state(), {}});
     }
@@ -104,8 +106,9 @@ std::string shown(const std::string& text) {
 // A model knows tokens by their numbers: another task must have as many, and the same letters.
 void check_tokens(const std::string& from, const tasks::Task& own, const tasks::Task& task) {
   const char* hint = "name a task with the same letters in the same order, and as many answers";
-  const auto letters = letters_of(own), others = letters_of(task);
-  if (own.followed() && task.followed() && letters != others)
+  const bool both = own.followed() && task.followed();
+  const auto letters = both ? letters_of(own) : "", others = both ? letters_of(task) : "";
+  if (letters != others)
     throw Error(
         cat(from, " reads ", shown(letters), ", and the task's letters are ", shown(others)), hint);
   if (own.vocabulary() != task.vocabulary())

@@ -54,16 +54,20 @@ struct Progress {
   double loss = 0, accuracy = 0;                // of the training batches since the last report
   double eval_accuracy = -1, eval_scaled = -1;  // last evaluation; -1: none yet
   double steps_per_second = 0;
+  // Of a language model:
+  bool text = false;
+  double eval_loss = -1, tokens_per_second = 0;
 };
 
 struct TrainOptions {
   std::string out;             // the run folder
   std::string device = "cpu";  // or "cuda", once its library is loaded
   bool resume = false;
-  bool extend = false;       // with resume: train.steps and train.stop_at may have changed
-  bool overwrite = false;    // removes the run that is there, if it is one and nothing else
-  bool tensorboard = false;  // write event files, too; a run that has them goes on with them
+  bool extend = false;         // with resume: train.steps and train.stop_at may have changed
+  bool overwrite = false;      // removes the run that is there, if it is one and nothing else
+  bool tensorboard = false;    // write event files, too; a run that has them goes on with them
   training::Ranks ranks = {};  // several processes train the model; the lead alone has the folder
+  bool verify = false;         // the sums of all files of data, not only the first time
   std::function<void(const Progress&)> progress = {};  // called now and then
   std::function<void(const std::string&)> warn = {};   // of what is no error; default: stderr
   std::function<bool()> interrupted = {};              // true: finish the step, save, stop
@@ -93,9 +97,10 @@ std::string to_line(const Message& message);
 std::optional<Message> from_line(const std::string& line);
 
 // A run folder at step 0 with the weights of `model`: it is opened, and its training goes on, like
-// that of any other.
+// that of any other. Without `moments`, which take twice the room of the weights, it is opened, and
+// trained with start_from.
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
-                 const tasks::Task& task, bool overwrite = false);
+                 const tasks::Task& task, bool overwrite = false, bool moments = true);
 
 // The same with the weights of the run or checkpoint `from`, which may have been compiled and is
 // the result. With `overwrite` a run in the folder makes room.

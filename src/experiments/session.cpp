@@ -27,6 +27,12 @@ bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
 double ratio(double a, int64_t b) { return b ? a / double(b) : 0; }
 
+tasks::TaskPtr make_ready(const RunConfig& config, const TrainOptions& options) {
+  auto task = tasks::make(config.task);
+  task->verify(options.verify);
+  return task;
+}
+
 // The seconds that earlier processes spent on the run.
 double seconds_before(const std::string& file) {
   const auto lines = read_json_lines(file);
@@ -38,7 +44,7 @@ double seconds_before(const std::string& file) {
 Session::Session(const RunConfig& config, const TrainOptions& options)
     : config_(config),
       options_(options),
-      task_(tasks::make(config.task)),
+      task_(make_ready(config, options)),
       model_(build(config, *task_)),
       folder_(lead() ? std::make_unique<Folder>(options.out, config,
                                                 Folder::Begin{.resume = options.resume,
@@ -67,7 +73,8 @@ void Session::settle_machine() {
     const auto settled =
         folder_->settle({.threads = training::choose_threads(*model_, *task_, config_.train),
                          .device = options_.device,
-                         .gpu = options_.device == "cpu" ? "" : ops::gpu()->name()});
+                         .gpu = options_.device == "cpu" ? "" : ops::gpu()->name()},
+                        task_->material());
     if (settled.device != options_.device)
       warn(cat("the run began on ", settled.device, " and goes on on ", options_.device,
                ": its bits will differ"));
@@ -132,6 +139,9 @@ std::string Session::restore() {
   check(state_.step == step, from, "/state.json says step ", state_.step);
   const std::string weights = from + "/model.safetensors",
                     moments = from + "/optimizer.safetensors";
+  if (!std::filesystem::exists(moments))
+    throw Error(cat(from, " has weights and no state of an optimiser"),
+                "begin a run with these weights: `lrnn train --from`");
   model::load_into(*model_, model::read_checkpoint(weights).tensors, weights);
   restored_ = model::read_checkpoint(moments).tensors;
   trainer_->optimizer().load(restored_, moments);
@@ -176,6 +186,7 @@ void Session::train_one() {
   state_.right += update.right, right_ += update.right;
   state_.targets += update.targets, targets_ += update.targets;
   ++state_.updates, ++updates_;
+  tokens_ += config_.train.batch * task_->length(tasks::Split::kTrain).hi;
   if (due(state_.step, config_.train.log_every) || finished()) log(update);
   if (due(state_.step, config_.train.eval_every) || finished())
     if (agreed(evaluate())) save();
@@ -202,21 +213,41 @@ void Session::measure() {
   evaluated_at_ = state_.step;
 }
 
+Json Session::evaluation_line() const {
+  const auto& e = evaluation_;
+  Json line{{"kind", "eval"}, {"step", state_.step}, {"loss", e.loss}, {"accuracy", e.accuracy()}};
+  if (e.of_text()) {
+    line["perplexity"] = e.all_domains().perplexity();
+    line["bits_per_byte"] = e.all_domains().bits_per_byte();
+    if (e.domains.size() > 1)
+      for (const auto& domain : e.domains) line["domains"][domain.name] = domain.loss();
+    return line;
+  }
+  line["scaled"] = e.scaled();
+  if (e.tokens.count) line["token_accuracy"] = e.tokens.accuracy();
+  return line;
+}
+
+bool Session::is_best() {
+  const double accuracy = evaluation_.accuracy();
+  bool better = accuracy > state_.best_accuracy;
+  if (better) state_.best_accuracy = accuracy;
+  if (evaluation_.of_text()) {
+    better = !state_.best_loss || evaluation_.loss < *state_.best_loss;
+    if (better) state_.best_loss = evaluation_.loss;
+  }
+  if (better) state_.best_step = state_.step;
+  return better;
+}
+
 bool Session::evaluate() {
   measure();
+  progress_.text = evaluation_.of_text();
+  progress_.eval_loss = evaluation_.loss;
   progress_.eval_accuracy = evaluation_.accuracy();
   progress_.eval_scaled = evaluation_.scaled();
-  Json line{{"kind", "eval"},
-            {"step", state_.step},
-            {"loss", evaluation_.loss},
-            {"accuracy", evaluation_.accuracy()},
-            {"scaled", evaluation_.scaled()}};
-  if (evaluation_.tokens.count) line["token_accuracy"] = evaluation_.tokens.accuracy();
-  note(line);
-  if (evaluation_.accuracy() <= state_.best_accuracy) return false;
-  state_.best_accuracy = evaluation_.accuracy();
-  state_.best_step = state_.step;
-  return true;
+  note(evaluation_line());
+  return is_best();
 }
 
 void Session::save() {
@@ -248,10 +279,12 @@ void Session::report(bool now) {
   progress_.loss = ratio(loss_sum_, updates_);
   progress_.accuracy = ratio(double(right_), targets_);
   progress_.steps_per_second = double(updates_) / passed;
+  progress_.text = task_->score() == tasks::Score::kText;
+  progress_.tokens_per_second = double(tokens_) / passed;
   if (options_.progress && lead()) options_.progress(progress_);
   reported_ = time;
   loss_sum_ = 0;
-  updates_ = right_ = targets_ = 0;
+  updates_ = right_ = targets_ = tokens_ = 0;
 }
 
 // What the run has already reported; false when it has not, or the report cannot be read.
@@ -286,14 +319,13 @@ TrainResult Session::finish(bool interrupted) {
     measure();
   }
   out.evaluation = evaluation_;
-  write_atomically(folder_->file("result.json"), Json{{"step", state_.step},
-                                                     {"skipped", state_.skipped},
-                                                     {"best_step", state_.best_step},
-                                                     {"best_accuracy", state_.best_accuracy},
-                                                     {"seconds", out.seconds},
-                                                     {"evaluation", to_json(evaluation_)}}
-                                                        .dump(2) +
-                                                    "\n");
+  Json result{{"step", state_.step},
+              {"skipped", state_.skipped},
+              {"best_step", state_.best_step},
+              {"best_accuracy", state_.best_accuracy}};
+  if (state_.best_loss) result["best_loss"] = *state_.best_loss;
+  result["seconds"] = out.seconds, result["evaluation"] = to_json(evaluation_);
+  write_atomically(folder_->file("result.json"), result.dump(2) + "\n");
   return out;
 }
 

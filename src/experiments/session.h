@@ -29,6 +29,8 @@ class Session {
   void log(const training::Update& last);
   void measure();
   bool evaluate();  // whether it is the best so far
+  nlohmann::ordered_json evaluation_line() const;
+  bool is_best();
   void save();
   void report(bool now);
   void warn(const std::string& sentence) const;
@@ -60,7 +62,7 @@ class Session {
   // Since the last report to options_.progress.
   Progress progress_;
   double loss_sum_ = 0;
-  int64_t updates_ = 0, right_ = 0, targets_ = 0;
+  int64_t updates_ = 0, right_ = 0, targets_ = 0, tokens_ = 0;
   std::chrono::steady_clock::time_point begin_, reported_;
   double seconds_before_ = 0;
 };

@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "base/atomic_file.h"
 #include "base/checksum.h"
 #include "base/error.h"
-#include "model/safetensors.h"
+#include "model/safetensors_file.h"
 
 namespace lrnn::model {
 namespace {
@@ -53,65 +51,28 @@ std::vector<std::pair<std::string, Tensor>> in_file_order(
   return out;
 }
 
-[[noreturn]] void damaged(const std::string& path, const std::string& what) {
-  throw Error(cat(path, " is damaged or not a safetensors file: ", what));
-}
-
-// Reads a file front to back and sums up what it reads.
-class Reader {
- public:
-  explicit Reader(const std::string& path) : path_(path), in_(path, std::ios::binary) {
-    if (!in_) throw Error(cat("cannot read ", path, ": ", std::strerror(errno)));
-    in_.seekg(0, std::ios::end);
-    const auto end = in_.tellg();
-    in_.seekg(0);
-    if (!in_ || end < 0) throw Error(cat("cannot read ", path, ": it is not a file"));
-    left_ = static_cast<uint64_t>(end);
-  }
-  uint64_t left() const { return left_; }
-  void read(void* to, uint64_t size) {
-    if (size > left_) damaged(path_, "it is cut short");
-    if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(size)))
-      throw Error(cat("cannot read ", path_, ": ", std::strerror(errno)));
-    left_ -= size;
-  }
-
- private:
-  std::string path_;
-  std::ifstream in_;
-  uint64_t left_ = 0;
-};
-
 Checkpoint read(const std::string& path, bool need_checksum) {
-  Reader in(path);
-  uint64_t size = 0;
-  in.read(&size, 8);
-  if (size > in.left())
-    damaged(path,
-            cat("its header would be ", size, " bytes long, but only ", in.left(), " follow"));
-  std::string text(size, '\0');
-  in.read(text.data(), size);
-  const SafetensorsHeader header = parse_header(text, in.left(), path);
-
-  Checkpoint out{.tensors = {}, .metadata = header.metadata};
+  SafetensorsFile in(path);
+  Checkpoint out{.tensors = {}, .metadata = in.header().metadata};
+  std::string text = in.text();
   const size_t digits = checksum_at(text);
   const auto stored = out.metadata.extract(kChecksumKey);
-  if (need_checksum && stored.empty()) damaged(path, "it has no checksum");
+  if (need_checksum && stored.empty()) damaged_safetensors(path, "it has no checksum");
   if (!stored.empty()) {
-    if (digits == std::string::npos) damaged(path, "its checksum is malformed");
+    if (digits == std::string::npos) damaged_safetensors(path, "its checksum is malformed");
     text.replace(digits, kNoChecksum.size(), kNoChecksum);
   }
   Crc32c sum;
-  sum.add(size_bytes(size));
+  sum.add(size_bytes(text.size()));
   sum.add(text);
-  for (const auto& item : header.tensors) {
-    Tensor tensor = torch::empty(item.shape, item.dtype);
-    in.read(tensor.data_ptr(), item.end - item.begin);
+  for (const auto& item : in.header().tensors) {
+    const Tensor tensor = in.read(item);
     sum.add(tensor.data_ptr(), item.end - item.begin);
     out.tensors.emplace(item.name, tensor);
   }
   if (!stored.empty() && stored.mapped() != sum.text())
-    damaged(path, cat("its checksum is ", sum.text(), ", but ", stored.mapped(), " was written"));
+    damaged_safetensors(
+        path, cat("its checksum is ", sum.text(), ", but ", stored.mapped(), " was written"));
   return out;
 }
 

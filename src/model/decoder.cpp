@@ -32,6 +32,12 @@ Decoder::Decoder(Model& model, int64_t sequences, bool record)
 
 void Decoder::restart() { first_ = true; }
 
+void Decoder::go_on(const State& state) {
+  const torch::InferenceMode no_gradients;
+  record_ ? keep(state) : void(state_ = state);
+  first_ = false;
+}
+
 // One step from the state, which it replaces.
 void Decoder::forward() { logits_ = model_.forward(tokens_.unsqueeze(1), state_).squeeze(1); }
 

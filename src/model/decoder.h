@@ -19,6 +19,8 @@ class Decoder {
   // step.
   const Tensor& step(const Tensor& tokens);
   void restart();  // the next tokens are the first ones
+  // The next tokens follow those that left this state behind, [B,..].
+  void go_on(const State& state);
   const State& state() const { return state_; }
   int64_t kernels() const { return recording_ ? recording_->size() : 0; }  // of a recorded step
 

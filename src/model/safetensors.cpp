@@ -106,6 +106,12 @@ const char* dtype_name(torch::Dtype dtype) {
   return nullptr;
 }
 
+torch::Dtype dtype_named(const std::string& name) {
+  for (const auto& [text, value] : kDtypes)
+    if (name == text) return value;
+  throw Error(cat("there is no dtype '", name, "'"));
+}
+
 std::string print_header(const SafetensorsHeader& header) {
   nlohmann::ordered_json root = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) root["__metadata__"] = header.metadata;

@@ -29,5 +29,6 @@ std::string print_header(const SafetensorsHeader& header);
 SafetensorsHeader parse_header(std::string_view json, uint64_t data_size, const std::string& path);
 
 const char* dtype_name(torch::Dtype dtype);  // "F32", …; nullptr: not one we store
+torch::Dtype dtype_named(const std::string& name);
 
 }  // namespace lrnn::model

@@ -72,6 +72,7 @@ class Each final : public Task {
     return out;
   }
   std::string empty_answer() const override { return word(q_.start); }
+  bool asks_after_every_letter() const override { return true; }
   std::optional<Elements> elements() const override {
     if (!q_.group) return {};
     Elements out{*q_.group, {}};

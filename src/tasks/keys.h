@@ -52,9 +52,11 @@ template <class Config> Entry entry(const char* name, const char* about) {
 enum Stream : uint64_t {
   kTrainStream = 0x1'0000'0000'0000,
   kEvalStream = 0x2'0000'0000'0000,
-  kSetStream = 0x3'0000'0000'0000,    // the members of a fixed set
-  kEpochStream = 0x4'0000'0000'0000,  // their order in each epoch
-  kRowStream = 0x5'0000'0000'0000,    // which rows of a file are for training
+  kSetStream = 0x3'0000'0000'0000,     // the members of a fixed set
+  kEpochStream = 0x4'0000'0000'0000,   // their order in each epoch
+  kRowStream = 0x5'0000'0000'0000,     // which rows of a file are for training
+  kWindowStream = 0x6'0000'0000'0000,  // the order of a text's windows in each epoch
+  kMixStream = 0x7'0000'0000'0000,     // which of several texts comes when
 };
 
 inline Random stream(uint64_t seed, Split split, uint64_t index) {

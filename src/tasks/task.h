@@ -1,12 +1,13 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "automata/automaton.h"
 #include "automata/algebra/group.h"
+#include "automata/automaton.h"
 #include "base/config.h"
 
 namespace lrnn::tasks {
@@ -14,17 +15,32 @@ namespace lrnn::tasks {
 enum class Split { kTrain, kEval };
 
 // One sequence. Nothing after the last position that carries loss is stored: all models are
-// causal, so it could not change the loss.
+// causal, so it could not change the loss. (Windows of a text are whole: equal lengths are worth
+// more than one position.)
 struct Example {
   std::vector<int64_t> input;   // token ids
   std::vector<int64_t> target;  // same size; -1 where there is no loss
   int64_t length = 0;           // as the task counts it: what `length:` in a config means
+  // Of a text:
+  std::vector<int64_t> starts = {};  // places, rising and above 0, where the state begins anew
+  int64_t domain = 0;                // which of Task::domains
+  double bytes = 0;                  // of the text that the targets stand for
 };
 
 // What counts as right.
 enum class Score {
   kAnswer,  // one answer per sequence; scaled accuracy = (accuracy - chance) / (1 - chance)
   kPrefix,  // many answers, mostly one at every position; a prefix counts when all of it is right
+  kText,    // the next token of a text: what counts is the loss
+};
+
+// What a task reads from disk, for who keeps a record of it.
+struct Material {
+  std::string sha256;                       // of all of it
+  std::vector<std::string> folders = {};    // where it lies
+  std::vector<std::string> tokenizer = {};  // files that turn texts into its tokens
+  // The token that every document begins with; where there is none, the one it ends with.
+  std::optional<int64_t> bos = {}, eos = {};
 };
 
 // The automaton behind a task. Its symbols are the task's letters, in their order.
@@ -65,8 +81,20 @@ class Task {
   virtual std::string empty_answer() const { return {}; }
   virtual std::optional<Followed> followed() const { return {}; }
   virtual std::optional<Elements> elements() const { return {}; }
+  // Whether there is a question after any word of letters; a task that tells a story asks where the
+  // story says.
+  virtual bool asks_after_every_letter() const { return false; }
   // One line: the input in words, then "->", then the answer(s).
   virtual std::string text(const Example& example) const;
+
+  // Of tasks whose examples come from files. The domains are what is told apart in an evaluation;
+  // of the other tasks there is one without a name.
+  virtual std::optional<Material> material() const { return {}; }
+  virtual std::vector<std::string> domains() const { return {""}; }
+  // How many different examples of that length an evaluation can have.
+  virtual int64_t most_samples(Range) const { return std::numeric_limits<int64_t>::max(); }
+  // Whether the files are what they were: the first time on this machine, or `again`.
+  virtual void verify(bool /*again*/) const {}
 
   Range length(Split split) const { return split == Split::kTrain ? train_length : eval_length; }
   Range train_length, eval_length;

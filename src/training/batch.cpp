@@ -22,6 +22,12 @@ void check_example(const Example& e, int64_t vocabulary) {
   for (int64_t token : e.target)
     check(token >= -1 && token < vocabulary, "the task made target ", token,
           ", outside its vocabulary of ", vocabulary);
+  int64_t before = 0;
+  for (int64_t start : e.starts) {
+    check(start > before && start < int64_t(e.input.size()), "the task lets a sequence of ",
+          e.input.size(), " tokens begin anew at ", start, ", after ", before);
+    before = start;
+  }
 }
 
 int64_t questions(const Example& e) {
@@ -31,22 +37,24 @@ int64_t questions(const Example& e) {
 // All of one length, or end to end. The target has one entry per row.
 Batch pack(const Example* examples, int64_t count) {
   const Example* end = examples + count;
-  int64_t total = 0;
+  int64_t total = 0, sequences = 0;
   bool equal = true;
   for (auto e = examples; e != end; ++e) {
-    total += int64_t(e->input.size());
-    equal &= e->input.size() == examples->input.size();
+    total += int64_t(e->input.size()), sequences += 1 + int64_t(e->starts.size());
+    equal &= e->input.size() == examples->input.size() && e->starts.empty();
   }
   Batch out;
   out.input = torch::empty({total}, torch::kInt64);
   out.target = torch::empty({total}, torch::kInt64);
   auto input = out.input.data_ptr<int64_t>(), target = out.target.data_ptr<int64_t>();
-  auto cu_seqlens = torch::zeros({count + 1}, torch::kInt64);
+  auto cu_seqlens = torch::zeros({sequences + 1}, torch::kInt64);
   auto begin = cu_seqlens.data_ptr<int64_t>();
-  for (auto e = examples; e != end; ++e, ++begin) {
+  for (auto e = examples; e != end; ++e) {
     input = std::copy(e->input.begin(), e->input.end(), input);
     target = std::copy(e->target.begin(), e->target.end(), target);
-    begin[1] = begin[0] + int64_t(e->input.size());
+    const int64_t first = *begin;
+    for (int64_t start : e->starts) *++begin = first + start;
+    *++begin = first + int64_t(e->input.size());
   }
   out.input = equal ? out.input.view({count, -1}) : out.input.unsqueeze(0);
   if (!equal) out.context.cu_seqlens = cu_seqlens;
@@ -61,6 +69,9 @@ Batch pad(const Example* examples, int64_t count, int64_t length) {
   for (auto e = examples; e != examples + count; ++e, input += length, target += length) {
     check(int64_t(e->input.size()) <= length, "an example of ", e->input.size(),
           " tokens does not fit into a rectangle of ", length);
+    if (!e->starts.empty())
+      throw Error("task.documents: reset works on the CPU only",
+                  "use task.documents=join, or --device cpu");
     std::copy(e->input.begin(), e->input.end(), input);
     std::copy(e->target.begin(), e->target.end(), target);
   }

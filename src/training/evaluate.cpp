@@ -6,6 +6,7 @@
 
 #include "ops/torch.h"
 #include "training/batch.h"
+#include "training/evaluate_text.h"
 #include "training/head_loss.h"
 #include "training/precision.h"
 #include "training/recordings.h"
@@ -164,6 +165,7 @@ Evaluator::Evaluator(model::Model& model, const tasks::Task& task, bool record)
 Evaluator::~Evaluator() = default;
 
 Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
+  if (task_.score() == tasks::Score::kText) return evaluate_text(model_, task_, options);
   check(options.batch >= 1, "an evaluation needs a batch of at least 1, got ", options.batch);
   const int64_t samples = options.samples ? options.samples : task_.eval_samples;
   check(samples >= 1, "an evaluation needs at least 1 sample, got ", samples);

@@ -13,17 +13,33 @@ struct Tally {
   double accuracy() const { return count ? double(right) / double(count) : 0; }
 };
 
-// What a model scores on a set of examples. For Score::kAnswer `right` counts sequences whose one
-// answer is the argmax over all logits; for Score::kPrefix it counts sequences that are right at
-// every position, and tokens/prefix hold the other two numbers of the papers.
+// Of texts: what was measured on one kind of them.
+struct Domain {
+  std::string name = {};
+  int64_t sequences = 0;
+  Tally tokens = {};
+  double nats = 0;   // the sum of the losses
+  double bytes = 0;  // of the text that the targets stand for; 0: nobody knows
+  double loss() const { return tokens.count ? nats / double(tokens.count) : 0; }  // per target
+  double perplexity() const;
+  double bits_per_byte() const;  // NaN where the bytes are not known
+};
+
+// What a model scores on a set of examples. For Score::kText it is the loss per target; `sequences`
+// only counts, and the accuracy is that of the tokens. For Score::kAnswer `right` counts sequences
+// whose one answer is the argmax over all logits; for Score::kPrefix it counts sequences that are
+// right at every position, and tokens/prefix hold the other two numbers of the papers.
 struct Evaluation {
-  double loss = 0;             // mean of the batch means
+  double loss = 0;             // mean of the batch means; kText: per target
   Tally sequences;             // the number reported in tables
   Tally tokens;                // kPrefix: positions, BOS included
   std::vector<double> prefix;  // kPrefix: share of sequences right up to and including position l
   std::map<int64_t, Tally> by_length;  // Example::length -> sequences
   double chance = 0;
-  double accuracy() const { return sequences.accuracy(); }
+  std::vector<Domain> domains = {};  // kText: at least one
+  bool of_text() const { return !domains.empty(); }
+  Domain all_domains() const;  // their sum, without a name
+  double accuracy() const { return (of_text() ? tokens : sequences).accuracy(); }
   double scaled() const { return (accuracy() - chance) / (1 - chance); }
 };
 

@@ -19,7 +19,10 @@ std::vector<std::string> config_files() {
   std::vector<std::string> out;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(LRNN_SOURCE_DIR "/configs"))
-    if (entry.path().extension() == ".yaml") out.push_back(entry.path().string());
+    // Of the language models only the plays are small, and have their data in the tree.
+    if (entry.path().extension() == ".yaml" &&
+        (entry.path().parent_path().filename() != "lm" || entry.path().stem() == "plays"))
+      out.push_back(entry.path().string());
   std::sort(out.begin(), out.end());
   return out;
 }

@@ -4,7 +4,6 @@ are those of the same models on plain torch; a token at a time and with padding 
 disable() leaves nothing behind. Skipped (exit 77) where fla and transformers cannot be imported.
 """
 
-import contextlib
 import copy
 import os
 import warnings
@@ -23,11 +22,7 @@ try:
     import fla.models
     import transformers
     from fla.modules.norm import layernorm
-    from fla.ops.delta_rule.naive import delta_rule_recurrence
-    from fla.ops.gated_delta_product.naive import naive_recurrent_gated_delta_product
-    from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule
-    from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
-    from fla.ops.gla.naive import naive_recurrent_gla
+    from lib.plain_fla import plain_torch
 except ImportError as error:
     skip(f"fla or transformers cannot be imported here ({error})")
 
@@ -50,85 +45,6 @@ def build(name):
     for parameter in model.parameters():  # gates and decays away from what they start with
         parameter.data += 0.1 * torch.randn_like(parameter)
     return model
-
-
-# ------------------------------------------------------------------ the same in plain torch, all on [B,T,H,D]
-def heads(*tensors):
-    return [x.transpose(1, 2) for x in tensors]
-
-
-def unit(x):
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)
-
-
-def plain_delta_rule(q, k, v, beta, **rest):
-    return delta_rule_recurrence(*heads(unit(q), unit(k), v, beta))[0].transpose(1, 2), None
-
-
-def plain_gated_delta_rule(q, k, v, g, beta, A_log, dt_bias, allow_neg_eigval, **rest):
-    q, k = (unit(x).repeat_interleave(v.shape[2] // q.shape[2], 2) for x in (q, k))
-    beta = beta.sigmoid() * (2 if allow_neg_eigval else 1)
-    return naive_recurrent_gated_delta_rule(q, k, v, beta, -A_log.exp() * F.softplus(g + dt_bias))
-
-
-def plain_delta_product(q, k, v, g, beta, num_householder, **rest):
-    return naive_recurrent_gated_delta_product(unit(q), unit(k), v, g, beta, q.shape[-1] ** -0.5, num_householder=num_householder)
-
-
-def plain_rwkv7(r, w, k, v, a, b, **rest):
-    o, _ = dplr_recurrence(*heads(r * r.shape[-1] ** 0.5, k, v, a, b, w))
-    return o.transpose(1, 2), None
-
-
-def plain_conv(x, weight, bias=None, activation=None, **rest):
-    y = F.conv1d(F.pad(x.transpose(1, 2), (weight.shape[1] - 1, 0)), weight.unsqueeze(1), bias, groups=x.shape[-1])
-    return (F.silu(y) if activation else y).transpose(1, 2), None
-
-
-def plain_norm(x, weight, bias=None, residual=None, eps=1e-5, prenorm=False, residual_in_fp32=False):
-    return layernorm.rms_norm_ref(x, weight, bias, residual, eps, prenorm)
-
-
-def plain_layer_norm(x, weight, bias=None, residual=None, eps=1e-5, prenorm=False, residual_in_fp32=False, is_rms_norm=False):
-    return layernorm.layer_norm_ref(x, weight, bias, residual, eps, prenorm)
-
-
-def plain_group_norm(x, weight, bias, residual=None, eps=1e-5, prenorm=False, residual_in_fp32=False, is_rms_norm=False, num_groups=1):
-    return layernorm.group_norm_ref(x, weight, bias, num_groups, residual, eps, is_rms_norm, prenorm)
-
-
-def plain_gated_norm(x, g, weight, bias=None, activation="swish", residual=None, prenorm=False, residual_in_fp32=False, eps=1e-6):
-    return layernorm.rms_norm_ref(x, weight, bias, eps=eps) * F.silu(g)
-
-
-def plain_shift(x, cu_seqlens=None, cache=None, output_cache=False):
-    return F.pad(x, (0, 0, 1, -1)) - x, x[:, -1]
-
-
-@contextlib.contextmanager
-def plain_torch():
-    layers, modules = "fla.layers.", "fla.modules."
-    places = {
-        layers + "delta_net.chunk_delta_rule": plain_delta_rule,
-        layers + "gated_deltanet.chunk_gated_delta_rule": plain_gated_delta_rule,
-        layers + "gated_deltanet.causal_conv1d": plain_conv,
-        layers + "gated_deltaproduct.chunk_gated_delta_product": plain_delta_product,
-        layers + "gla.chunk_gla": lambda q, k, v, g, **rest: naive_recurrent_gla(q, k, v, g),
-        layers + "rwkv7.chunk_rwkv7": plain_rwkv7,
-        layers + "rwkv7.l2_norm": unit,
-        layers + "rwkv7.token_shift": plain_shift,
-        "fla.models.rwkv7.modeling_rwkv7.token_shift": plain_shift,
-        modules + "causal_conv1d.ops.causal_conv1d": plain_conv,
-        modules + "norm.layernorm.rms_norm": plain_norm,
-        modules + "norm.layernorm.layer_norm": plain_layer_norm,
-        modules + "norm.layernorm.group_norm": plain_group_norm,
-        modules + "norm.fused_norm_gate.rms_norm_gated": plain_gated_norm,
-        modules + "mlp.swiglu_linear": lambda x, y, weight, bias: F.linear(F.silu(x) * y, weight, bias),
-    }
-    with contextlib.ExitStack() as stack:
-        for place, function in places.items():
-            stack.enter_context(mock.patch(place, function))
-        yield
 
 
 # ------------------------------------------------------------------------------------------------- checks

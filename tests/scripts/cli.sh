@@ -3,7 +3,7 @@
 . tests/scripts/lib/as_user.sh
 
 # --- help fits on a screen, shows an example, and is no error
-for words in "" demo reproduce train eval spectrum curves show check compile run verify explain export tasks "tasks show" "tasks export" mixers doctor; do
+for words in "" demo reproduce train eval spectrum curves show check compile run verify explain export import tasks "tasks show" "tasks export" mixers doctor; do
   expect 0 "" "$lrnn" $words --help
   lines=$(wc -l <"$work/out")
   [ "$lines" -le 40 ] || fail "help of '$words' has $lines lines"

@@ -27,12 +27,16 @@ TEST_P(Configs, TheTaskIsMadeAndSamples) {
   for (const char* key : {"seed", "task", "model", "train"}) EXPECT_TRUE(file.has(key)) << key;
   const auto at = file.child("task");
   const auto task = make(at);
-  for (const auto split : {Split::kTrain, Split::kEval})
-    for (uint64_t i = 0; i < 20; ++i) {
-      const auto e = task->sample(1, split, i);
-      EXPECT_GE(e.target.back(), 0);
-      EXPECT_LE(e.length, task->length(split).hi);
-    }
+  const bool text = at.text("name") == "text";
+  // The corpora of language models are not in the tree, but for the plays.
+  const bool here = !text || GetParam().ends_with("plays.yaml");
+  if (here)
+    for (const auto split : {Split::kTrain, Split::kEval})
+      for (uint64_t i = 0; i < 20; ++i) {
+        const auto e = task->sample(1, split, i);
+        EXPECT_GE(e.target[e.target.size() - 1 - text], 0);
+        EXPECT_LE(e.length, task->length(split).hi);
+      }
   const auto resolved = find(at).resolve(at);
   const auto again = Section::from_text(YAML::Dump(resolved));
   EXPECT_TRUE(differences(resolved, find(again).resolve(again)).empty());

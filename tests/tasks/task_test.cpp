@@ -1,9 +1,9 @@
-#include "tests/tasks/from_yaml.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+
+#include "tests/tasks/from_yaml.h"
 
 namespace lrnn::tasks {
 namespace {
@@ -130,7 +130,14 @@ TEST_P(Every, RefusesImpossibleLengths) {
   EXPECT_THROW(task->sample(1, Split::kEval, 0, {6, 5}), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(all()),
+// Texts need data, and evaluation reads the same whatever the seed: text_test.cpp.
+std::vector<Entry> without_data() {
+  std::vector<Entry> out = all();
+  std::erase_if(out, [](const Entry& entry) { return entry.name == std::string("text"); });
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tasks, Every, testing::ValuesIn(without_data()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Find, NamesTheTasksThereAre) {

@@ -1,4 +1,4 @@
-#include "model/fla_config.h"
+#include "model/export.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ ModelConfig with_mixer(const std::string& mixer, const std::string& more = "") {
 
 std::string type_of(const ModelConfig& config) {
   try {
-    return fla_config(config, 7).at("model_type");
+    return export_config(config, 7).at("model_type");
   } catch (const Error& e) {
     return e.what();
   }
@@ -29,18 +29,18 @@ std::string type_of(const std::string& mixer, const std::string& more = "") {
   return type_of(with_mixer(mixer, more));
 }
 
-TEST(FlaConfig, ChoosesTheTypeThatSaysTheSame) {
+TEST(Export, ChoosesTheTypeThatSaysTheSame) {
   EXPECT_EQ(type_of(""), "delta_net");
   EXPECT_EQ(type_of(", conv: 0, qk_activation: none"), "delta_net");
   EXPECT_EQ(type_of(", conv: 0"), "delta_net");
-  EXPECT_EQ(type_of(", conv: 0, beta: false, qk_norm: sum"), "delta_net");
+  EXPECT_EQ(type_of(", conv: 0, beta: false, qk_norm: sum, qk_activation: relu"), "delta_net");
   EXPECT_EQ(type_of(", beta: false, qk_norm: sum, qk_activation: elu"), "delta_net");
   EXPECT_EQ(type_of(", forget_gate: true"), "gated_deltanet");
   EXPECT_EQ(type_of(", forget_gate: true, householders: 2"), "gated_deltaproduct");
   EXPECT_EQ(type_of(", householders: 3"), "gated_deltaproduct");
 }
 
-TEST(FlaConfig, SaysWhatFlaLacks) {
+TEST(Export, SaysWhatFlaLacks) {
   const std::string no = "fla has no model like this one: ";
   EXPECT_EQ(type_of("", "mlp: {name: none}"), no + "mlp none");
   EXPECT_EQ(type_of(", v_activation: none"), no + "v_activation none");
@@ -49,6 +49,7 @@ TEST(FlaConfig, SaysWhatFlaLacks) {
   EXPECT_EQ(type_of("", "final_norm: false"), no + "final_norm false");
   EXPECT_EQ(type_of("", "block: plain\nmlp: {name: none}"), no + "block plain");
   EXPECT_EQ(type_of(", qk_norm: none"), no + "qk_norm none");
+  EXPECT_EQ(type_of(", qk_norm: sum"), no + "qk_norm sum with qk_activation silu");
   EXPECT_EQ(type_of(", initial_state: true"), no + "initial_state true");
   EXPECT_EQ(type_of("", "norm_eps: 0.001"), no + "a norm_eps of the mixer other than the model's");
   EXPECT_EQ(type_of(", householders: 2, qk_activation: none").rfind(no + "qk_activation none", 0),
@@ -58,7 +59,7 @@ TEST(FlaConfig, SaysWhatFlaLacks) {
 
 // Of every other mixer, and of what fla says in other words. Nobody is told that fla lacks a model
 // it has.
-TEST(FlaConfig, SaysWhatIsNotExportedYet) {
+TEST(Export, SaysWhatIsNotExportedYet) {
   for (const auto& entry : mixers::all()) {
     const std::string name = entry.name;
     if (name == "delta_product" || name == "delta_net") continue;
@@ -73,26 +74,26 @@ TEST(FlaConfig, SaysWhatIsNotExportedYet) {
 }
 
 // fla's sizes, computed from the config as fla does, are those of our tensors.
-TEST(FlaConfig, SizesAreThoseOfTheTensors) {
+TEST(Export, SizesAreThoseOfTheTensors) {
   for (int64_t key = 1; key <= 40; ++key)
     for (const int64_t width : {6, 100, 128}) {
       const auto config = with_mixer(cat(", heads: 3, key_dim: ", key, ", value_dim: ", key + 1),
                                      cat("width: ", width));
-      const Json json = fla_config(config, 7);
+      const Json json = export_config(config, 7);
       EXPECT_EQ(int64_t(double(width) * json["expand_k"].get<double>()), 3 * key);
       EXPECT_EQ(int64_t(double(width) * json["expand_v"].get<double>()), 3 * (key + 1));
-      const Json product = fla_config(
+      const Json product = export_config(
           with_mixer(cat(", householders: 2, key_dim: ", key, ", value_dim: ", key + 1)), 7);
       EXPECT_EQ(int64_t(double(key) * product["expand_v"].get<double>()), key + 1);
     }
 }
 
-TEST(FlaConfig, WritesAFolder) {
+TEST(Export, WritesAFolder) {
   char name[] = "/tmp/lrnn_fla_XXXXXX";
   const std::string folder = ::mkdtemp(name);
   const auto config = with_mixer(", householders: 2, output_gate: true", "layers: 1\nwidth: 16");
   const Model model(config, 5, 3);
-  write_for_fla(folder, model);
+  export_model(folder, model);
   const Json json = Json::parse(read_file(folder + "/config.json"));
   EXPECT_EQ(json["hidden_size"], 16);
   EXPECT_EQ(json["num_householder"], 2);

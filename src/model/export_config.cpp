@@ -1,11 +1,8 @@
-#include "model/fla_config.h"
-
 #include <cmath>
 
-#include "base/atomic_file.h"
 #include "mixers/delta_product.h"
 #include "model/block.h"
-#include "model/checkpoint.h"
+#include "model/export.h"
 
 namespace lrnn::model {
 namespace {
@@ -36,7 +33,10 @@ double ratio(int64_t whole, int64_t size) {
   return r;
 }
 
-bool is_delta_net(const Mixer& m) { return m.householders == 1 && !m.forget_gate; }
+std::string type_for(const Mixer& m) {
+  if (m.householders > 1) return "gated_deltaproduct";
+  return m.forget_gate ? "gated_deltanet" : "delta_net";
+}
 
 void delta_net(Json& out, const Mixer& m, int64_t width) {
   out["model_type"] = "delta_net";
@@ -50,20 +50,20 @@ void delta_net(Json& out, const Mixer& m, int64_t width) {
   out["qk_activation"] = m.qk_activation == "none" ? "identity" : m.qk_activation;
 }
 
-void gated(Json& out, const Mixer& m) {
+void gated(Json& out, const Mixer& m, const std::string& type) {
   const std::string with = " with householders > 1 or a forget gate";
   need(m.qk_activation == "silu", cat("qk_activation ", m.qk_activation, with));
   need(m.qk_norm == "l2", cat("qk_norm ", m.qk_norm, with));
   need(m.beta, "beta false" + with);
   out["head_dim"] = m.key_dim;
   out["expand_v"] = ratio(m.value(), m.key_dim);
-  if (m.householders == 1 && m.forget_gate) {
-    out["model_type"] = "gated_deltanet";
+  if (type == "gated_deltanet") {
+    out["model_type"] = type;
     out["architectures"] = {"GatedDeltaNetForCausalLM"};
     out["use_gate"] = m.output_gate;
     return;
   }
-  out["model_type"] = "gated_deltaproduct";
+  out["model_type"] = type;
   out["architectures"] = {"GatedDeltaProductForCausalLM"};
   out["use_output_gate"] = m.output_gate;
   out["use_forget_gate"] = m.forget_gate;
@@ -72,7 +72,7 @@ void gated(Json& out, const Mixer& m) {
 
 }  // namespace
 
-Json fla_config(const ModelConfig& c, int64_t vocabulary) {
+Json export_config(const ModelConfig& c, int64_t vocabulary, const Origin* origin) {
   const std::string name = mixers::find(c.mixer).name;
   need_mixer(name);
   const auto m = load<Mixer>(c.mixer, {"name"});
@@ -84,13 +84,17 @@ Json fla_config(const ModelConfig& c, int64_t vocabulary) {
   need(c.mlp.name == "swiglu", cat("mlp ", c.mlp.name));
   need(m.v_activation == "silu", cat("v_activation ", m.v_activation));
   need(m.qk_norm != "none", "qk_norm none");
+  // fla divides by the sum of the absolute values.
+  need(m.qk_norm != "sum" || m.qk_activation == "relu" || m.qk_activation == "elu",
+       cat("qk_norm sum with qk_activation ", m.qk_activation));
   need(!m.initial_state, "initial_state true");
   need(m.norm_eps == c.norm_eps, "a norm_eps of the mixer other than the model's");
-  Json out;
-  if (is_delta_net(m))
+  Json out = origin ? origin->config : Json();
+  const std::string type = origin ? out.at("model_type").get<std::string>() : type_for(m);
+  if (type == "delta_net")
     delta_net(out, m, c.width);
   else
-    gated(out, m);
+    gated(out, m, type);
   out["attn_mode"] = "chunk";
   out["hidden_size"] = c.width;
   out["num_hidden_layers"] = c.layers;
@@ -105,14 +109,7 @@ Json fla_config(const ModelConfig& c, int64_t vocabulary) {
   out["initializer_range"] = c.init.std;
   out["tie_word_embeddings"] = c.tied;
   out["vocab_size"] = vocabulary;
-  out["torch_dtype"] = "float32";
   return out;
-}
-
-void write_for_fla(const std::string& folder, const Model& model) {
-  const Json config = fla_config(model.config(), model.vocabulary());
-  write_checkpoint(folder + "/model.safetensors", {tensors_of(model), {}});
-  write_atomically(folder + "/config.json", config.dump(2) + "\n");
 }
 
 }  // namespace lrnn::model

@@ -2,10 +2,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "model/import.h"
 #include "model/model.h"
 
-// The config.json that makes a checkpoint of ours a folder that transformers loads once fla is
-// imported. One of three model types says the same as our config:
+// A model of ours as a folder that transformers loads, once fla is imported: config.json and
+// model.safetensors. One of three model types says the same as our delta_product:
 //
 //   delta_net           one householder, no forget gate; any qk_activation, qk_norm l2 or sum, beta
 //                       or not
@@ -19,10 +20,14 @@
 // its Mamba, GLA, RWKV-7 and Transformer, hybrids of attention, and weights in float64.
 namespace lrnn::model {
 
-// Throws an Error that says which of our settings fla lacks, or which are not exported yet.
-nlohmann::ordered_json fla_config(const ModelConfig& config, int64_t vocabulary);
+// Throws an Error that says which of our settings fla lacks, or which are not exported yet. What
+// an imported model came with, `origin`, stays: its type, and every key that we do not set.
+nlohmann::ordered_json export_config(const ModelConfig& config, int64_t vocabulary,
+                                     const Origin* origin = nullptr);
 
-// Writes model.safetensors and config.json into an existing folder.
-void write_for_fla(const std::string& folder, const Model& model);
+// Writes model.safetensors and config.json into an existing folder. `dtype` is float32, bfloat16,
+// or "": each tensor as `origin` had it, or float32.
+void export_model(const std::string& folder, const Model& model, const Origin* origin = nullptr,
+                  const std::string& dtype = {});
 
 }  // namespace lrnn::model
