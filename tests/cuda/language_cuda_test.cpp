@@ -18,7 +18,7 @@ struct LanguageOnGpu : OnGpu {};
 
 constexpr int64_t kTokens = 2048, kLength = 128;  // 64 sequences: 2^24 logits
 
-struct Trained {
+struct TrainedText {
   std::vector<Update> updates;
   std::vector<Tensor> weights, gradients;
   double evaluation = 0;
@@ -31,7 +31,7 @@ TrainConfig training_of(int64_t batch, int64_t parts, const std::string& precisi
   return out;
 }
 
-Trained train(const TrainConfig& config, bool record, torch::Device device = torch::kCUDA,
+TrainedText train(const TrainConfig& config, bool record, torch::Device device = torch::kCUDA,
               int64_t updates = 4, int64_t length = kLength, const std::string& more = "") {
   const RandomText task(kTokens, length);
   const auto of = load<model::ModelConfig>(
@@ -42,7 +42,7 @@ Trained train(const TrainConfig& config, bool record, torch::Device device = tor
   std::shared_ptr<void> stream;
   if (device.is_cuda()) stream = ops::gpu()->own_stream(), net.to(device);
   Trainer trainer(net, task, config, 1, record);
-  Trained out;
+  TrainedText out;
   for (int64_t i = 0; i < updates; ++i) out.updates.push_back(trainer.update(i, i));
   for (const auto& p : net.parameters()) {
     out.weights.push_back(p.detach().cpu());
@@ -53,7 +53,7 @@ Trained train(const TrainConfig& config, bool record, torch::Device device = tor
   return out;
 }
 
-void expect_same_bits(const Trained& a, const Trained& b) {
+void expect_same_bits(const TrainedText& a, const TrainedText& b) {
   for (size_t i = 0; i < a.updates.size(); ++i) {
     EXPECT_EQ(a.updates[i].loss, b.updates[i].loss) << "update " << i;
     EXPECT_EQ(a.updates[i].grad_norm, b.updates[i].grad_norm) << "update " << i;
