@@ -27,15 +27,17 @@ def run(arguments: list[str]) -> int:
     """The program with these arguments, as one rank of the group. The result is its exit code."""
     import torch
     import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
 
     from . import library  # noqa: F401  (registers what is called below)
 
     on_gpu = device_of(arguments).startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    store, rank, ranks = next(iter(dist.rendezvous("env://", timeout=PATIENCE)))
+    store, rank, ranks = next(iter(rendezvous("env://", timeout=PATIENCE)))
     # After a restart the store still has the addresses of the processes before.
-    store = dist.PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    store = PrefixStore(f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
     dist.init_process_group("nccl" if on_gpu else "gloo", store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     try:
         world = dist.group.WORLD

@@ -66,19 +66,17 @@ Action eval(CLI::App& app) {
   add_progress(app);
   const auto device = add_device(app);
   app.footer(
-      "Writes RUN/eval/length.csv and RUN/figures/length.svg. Without options the numbers are "
-      "those\n"
-      "of the end of training. Several runs of one task read the same sequences (seed, number and\n"
-      "lengths of the first run, where none are given); their common figure is that of -o, or\n"
-      "figures/lengths.svg in the first. Several kernels are compared on the same sequences, too:\n"
-      "they read bfloat16, and the recurrence in float32 stands beside them (RUN/eval/kernels.md,\n"
-      "RUN/figures/kernels.svg).\n"
-      "Of a language model: loss, perplexity and bits per byte by domain, and the loss by "
-      "position\n"
-      "(RUN/eval/position.csv, RUN/figures/position.svg).\n\n"
-      "Examples:\n  lrnn eval runs/x --lengths 3:1024 --samples 4096\n"
-      "  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
-      "  lrnn eval runs/x --device cuda --accuracy exact,accurate,fast\n"
+      "Writes RUN/eval/length.csv and RUN/figures/length.svg; without options the numbers of the "
+      "end\n"
+      "of training. Several runs of one task read the same sequences (where nothing is given, "
+      "those of\n"
+      "the first), for one figure: -o, or figures/lengths.svg there. Several kernels are compared "
+      "with\n"
+      "the recurrence in float32 (RUN/eval/kernels.md, RUN/figures/kernels.svg). Of a language "
+      "model:\n"
+      "loss, perplexity and bits per byte by domain, and RUN/eval/position.csv, "
+      "RUN/figures/position.svg.\n\n"
+      "Examples:\n  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
       "  lrnn eval runs/plays --data data/prose data/code --lengths 32768 --samples 64\n"
       "  lrnn eval runs/plays --task arc_easy.jsonl piqa.jsonl -o documents.jsonl");
   return [a, lengths, given, device, now, before] {
