@@ -347,6 +347,11 @@ def headline():
                                 ("DeltaProduct, 2 steps a token, `accurate`", "8,4096,2,16,128,128", "accurate")):
         theirs = alone()[at][0].split(" / ")[1]
         rows.append([name, f"{digits(ours[at, precision])} ms", f"{theirs} ms fla 0.6"])
+    models = lines("lm.jsonl")[1]
+    ours_lm = next(row for row in models if row["who"] == "lrnn" and row["model"] == "340M DeltaNet")
+    fla_lm = next(row for row in models if row.get("who") == "fla" and row["model"] == "340M DeltaNet")
+    rows.append(["training DeltaNet with 340M parameters, 16 × 2,048", f"{ours_lm['tokens_per_s'] / 1e3:.0f}k tokens/s",
+                 f"{fla_lm['tokens_per_s'] / 1e3:.0f}k tokens/s fla 0.5"])
     step = cpu("step")[0]
     rows.append(["training step of the parity model, 2 CPU cores", f"{step['lrnn_ms']:.4g} ms",
                  f"{step['chunk_ms']:.4g} ms plain PyTorch, chunk form"])
