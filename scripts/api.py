@@ -6,9 +6,10 @@ Python calls it.
   scripts/api.py --check    exit code 1 if it is out of date
 """
 import re
-import sys
 import textwrap
 from pathlib import Path
+
+from one_page import tidy, write_or_check
 
 ROOT = Path(__file__).resolve().parent.parent
 OPS = ROOT / "src/ops"
@@ -113,18 +114,8 @@ def written():
         for name in names or [n for n in folders if n not in named]:
             if name in folders:
                 out += section(folders[name], known)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).rstrip() + "\n"
-
-
-def main():
-    text = written()
-    if PAGE.exists() and PAGE.read_text() == text:
-        return
-    if "--check" in sys.argv:
-        sys.exit("api.py: docs/api.md is out of date; run scripts/api.py")
-    PAGE.write_text(text)
-    print("wrote docs/api.md")
+    return tidy(out)
 
 
 if __name__ == "__main__":
-    main()
+    write_or_check(PAGE, written())

@@ -12,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 
+from one_page import tidy, write_or_check
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python/lrnn"
 PAGE = ROOT / "docs/python_api.md"
@@ -145,18 +147,8 @@ def written():
         package = (PACKAGE / module).is_dir()
         names = public(module) if package else {n: m for n, m in top.items() if m == module}
         out += group(title, module, names, f"lrnn.{module}." if package else "lrnn.")
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).rstrip() + "\n"
-
-
-def main():
-    text = written()
-    if PAGE.exists() and PAGE.read_text() == text:
-        return
-    if "--check" in sys.argv:
-        sys.exit("python_api.py: docs/python_api.md is out of date; run scripts/python_api.py")
-    PAGE.write_text(text)
-    print("wrote docs/python_api.md")
+    return tidy(out)
 
 
 if __name__ == "__main__":
-    main()
+    write_or_check(PAGE, written())
