@@ -17,7 +17,7 @@ PAGE = ROOT / "docs/api.md"
 GROUPS = [
     ("Recurrences", "What carries a state from token to token.",
      ["delta_product", "selective_scan", "gated_linear_attention", "rwkv7", "mlstm", "slstm", "short_conv"]),
-    ("Rows", "What happens between the matrix products, a row at a time.", ["pointwise", "add_norm", "block_linear"]),
+    ("Rows", "What happens between the matrix products, a row at a time.", ["norm", "swiglu", "linears"]),
     ("Fewer launches", "Pieces of a layer as one pass or one node of the graph.", None),  # all others
 ]
 NOT_PUBLIC = {"cuda", "diagonal"}  # what stands behind the ops
@@ -41,14 +41,14 @@ Everything is in `namespace lrnn::ops` and in `liblrnn.so`; `find_package(lrnn)`
 def comment_and_code(text):
     """A header as the comment above its namespace and what is declared inside."""
     before, _, inside = text.partition("namespace lrnn::ops {\n")
-    inside = inside.rpartition("}  // namespace lrnn::ops")[0].strip("\n")
+    inside = inside.partition("\n}  // namespace lrnn::ops\n")[0].strip("\n")  # what follows is for back ends
     comment = [line[2:].removeprefix(" ") for line in before.splitlines() if line.startswith("//")]
     return comment, without_fields(inside)
 
 
 def without_fields(code):
     """Lists of fields are how a struct is read, not what it is."""
-    at = code.find("template <class Visit>")
+    at = code.find("template <class Self, class Visit>")
     while at >= 0:
         begin, depth = code.index("{", at), 0
         for i in range(begin, len(code)):
@@ -56,7 +56,7 @@ def without_fields(code):
             if depth == 0:
                 break
         code = code[:at].rstrip(" ") + code[i + 1:].lstrip("\n")
-        at = code.find("template <class Visit>")
+        at = code.find("template <class Self, class Visit>")
     return code
 
 

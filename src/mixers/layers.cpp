@@ -2,8 +2,7 @@
 
 #include "base/error.h"
 #include "mixers/mixer.h"
-#include "ops/add_norm/add_norm.h"
-#include "ops/block_linear/block_linear.h"
+#include "ops/linears/linears.h"
 #include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
 

@@ -5,8 +5,8 @@
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
+#include "ops/linears/linears.h"
 #include "ops/take/take.h"
-#include "ops/wide_matmul/wide_matmul.h"
 
 namespace lrnn::mixers {
 namespace {

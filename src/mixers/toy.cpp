@@ -4,7 +4,7 @@
 
 #include "mixers/initial.h"
 #include "mixers/padded.h"
-#include "ops/wide_matmul/wide_matmul.h"
+#include "ops/linears/linears.h"
 
 // The toy recurrences of the paper's introduction and its full-matrix baseline. They are loops over
 // time in plain torch: small models, for showing what a recurrence can and cannot do.

@@ -1,5 +1,5 @@
 #pragma once
-#include "ops/call.h"
+#include "ops/apply.h"
 
 // A back end is a struct with three functions:
 //

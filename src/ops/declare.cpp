@@ -15,14 +15,6 @@ std::string joined(const std::vector<std::string>& words) {
   return out;
 }
 
-// Of a gradient, whose own is not written.
-struct Refusal final : torch::autograd::Node {
-  const char* op = "";
-  variable_list apply(variable_list&&) override {
-    throw Error(cat("[", op, "] has no second derivative"));
-  }
-};
-
 }  // namespace
 
 std::string argument(const Field& field, bool inner) {
@@ -61,41 +53,6 @@ Schemas write_schemas(const char* name, const std::vector<std::string>& outer,
       cat(name, "_backward(", joined(before), ", ", joined(plain), ", Tensor[] kept) -> Tensor[]")};
 }
 
-bool wants_gradient(c10::ArrayRef<Slot> inputs) {
-  if (!at::GradMode::is_enabled()) return false;
-  for (const auto& slot : inputs)
-    if (slot.field.kind != Kind::kIndex && slot.x->defined() && slot.x->requires_grad())
-      return true;
-  return false;
-}
-
-torch::autograd::edge_list edges_of(c10::ArrayRef<Slot> inputs) {
-  torch::autograd::edge_list out;
-  out.reserve(inputs.size());
-  for (const auto& slot : inputs) {
-    if (slot.field.kind == Kind::kIndex) continue;
-    if (slot.x->defined())
-      out.push_back(torch::autograd::impl::gradient_edge(*slot.x));
-    else
-      out.emplace_back();
-  }
-  return out;
-}
-
-void refuse_next_derivative(const char* op, const variable_list& from, const variable_list& grads) {
-  if (!torch::autograd::any_variable_requires_grad(from)) return;
-  const std::shared_ptr<Refusal> refusal(new Refusal, torch::autograd::deleteNode);
-  refusal->op = op;
-  refusal->set_next_edges(torch::autograd::collect_next_edges(from));
-  for (const Tensor& x : grads)
-    if (x.defined()) torch::autograd::set_history(x, refusal);
-}
-
-Tensor size_alone(const Tensor& x) {
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return at::empty({}, x.options()).expand_symint(x.sym_sizes());
-}
-
 // What stands between an op and its back ends is called below autograd and has no derivative. Who
 // calls it by its name and asks for one, backward or forward, is told so; torch would take it for
 // zero.
@@ -103,6 +60,13 @@ void refuse_derivatives(torch::Library& m, const std::vector<std::string>& names
   for (const auto& name : names)
     m.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd,
                                          torch::autograd::autogradNotImplementedFallback()));
+}
+
+// The ops as torch sees them: namespace lrnn. Each op's own folder adds its own.
+TORCH_LIBRARY(lrnn, m) {
+  refuse_derivatives(m, {"add_norm", "add_norm_backward", "block_gradient", "block_product",
+                         "few_linear", "few_linear_backward", "gated_mlp", "gated_mlp_backward",
+                         "give_rows", "take_rows", "unit_conv_backward", "unit_conv_forward"});
 }
 
 }  // namespace lrnn::ops

@@ -1,14 +1,17 @@
 #pragma once
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include <atomic>
 #include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// What every op with back ends needs: optional tensors, its inner ops, and tensors as the kernels
-// see them.
+// What every op with back ends needs: optional tensors, its inner ops, and tensors and threads as
+// the kernels see them.
 namespace lrnn::ops {
 
 using MaybeTensor = std::optional<torch::Tensor>;
@@ -58,6 +61,22 @@ inline kernels::Rows kernel_rows(const torch::Tensor& x) {
 }
 
 inline void* data_or_null(const torch::Tensor& x) { return x.defined() ? x.data_ptr() : nullptr; }
+
+// LibTorch's threads for our kernels. Each thread takes the next piece when it is free, so pieces
+// of unequal size balance.
+inline kernels::Parallel parallel() {
+  const int64_t all = at::in_parallel_region() ? 1 : at::get_num_threads();
+  if (all < 2) return kernels::serial;
+  return {[all](int64_t n, const kernels::Parallel::Body& body) {
+            const int64_t threads = std::min(n, all);
+            if (threads < 2) return kernels::serial(n, body);
+            std::atomic<int64_t> next{0};
+            at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
+              for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < n;) body(i);
+            });
+          },
+          all};
+}
 
 // Rows may lie anywhere, but each must be contiguous.
 inline torch::Tensor with_rows(const torch::Tensor& x) {

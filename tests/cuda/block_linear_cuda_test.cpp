@@ -1,6 +1,6 @@
 #include <ATen/autocast_mode.h>
 
-#include "ops/block_linear/block_linear.h"
+#include "ops/linears/linears.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
 

@@ -1,7 +1,6 @@
 #include <ATen/autocast_mode.h>
 
 #include "base/error.h"
-#include "ops/add_norm/add_norm.h"
 #include "ops/gpu.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"

@@ -1,4 +1,4 @@
-#include "ops/unit_conv/unit_conv.h"
+#include "ops/short_conv/short_conv.h"
 #include "tests/cuda/device.h"
 #include "tests/ops/unit_conv_cases.h"
 

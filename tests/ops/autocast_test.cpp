@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "ops/delta_product/case.h"
+#include "ops/linears/linears.h"
 #include "ops/read_at/read_at.h"
 #include "ops/torch.h"
-#include "ops/wide_matmul/wide_matmul.h"
 #include "tests/tangent.h"
 
 // A state that is rounded at every step forgets what it counted: autocast ends where an op begins.

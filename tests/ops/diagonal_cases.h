@@ -1,6 +1,5 @@
 #pragma once
-#include "ops/gated_linear_attention/case.h"
-#include "ops/rwkv7/case.h"
+#include "ops/diagonal/case.h"
 #include "ops/torch.h"
 
 // Gated linear attention and RWKV-7 are asked the same questions: one case for either.

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/delta_product/case.h"
-#include "ops/gated_linear_attention/case.h"
-#include "ops/rwkv7/case.h"
+#include "ops/diagonal/case.h"
 #include "ops/selective_scan/case.h"
 #include "ops/short_conv/case.h"
 #include "ops/slstm/case.h"

@@ -1,14 +1,12 @@
 #pragma once
-#include "ops/add_norm/add_norm.h"
-#include "ops/block_linear/block_linear.h"
 #include "ops/delta_product/delta_product.h"
 #include "ops/gated_mlp/gated_mlp.h"
 #include "ops/join/join.h"
 #include "ops/linears/linears.h"
 #include "ops/norm/norm.h"
 #include "ops/read_at/read_at.h"
+#include "ops/short_conv/short_conv.h"
 #include "ops/take/take.h"
-#include "ops/unit_conv/unit_conv.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 #include "tests/tangent.h"
 

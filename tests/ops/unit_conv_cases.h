@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/unit_conv/unit_conv.h"
+#include "ops/short_conv/short_conv.h"
 #include "tests/close.h"
 
 // unit_conv against its definition, on any device.

@@ -1,4 +1,4 @@
-#include "ops/unit_conv/unit_conv.h"
+#include "ops/short_conv/short_conv.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "kernels/cuda/train/adamw.h"
-#include "kernels/cuda/train/cross_entropy.h"
-#include "ops/cuda/own_stream.h"
-#include "ops/cuda/recording.h"
+#include "kernels/cuda/train/losses.h"
+#include "ops/cuda/gpu.h"
 #include "ops/inner.h"
 #include "ops/torch.h"
 

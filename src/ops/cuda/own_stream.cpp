@@ -1,4 +1,4 @@
-#include "ops/cuda/own_stream.h"
+#include "ops/cuda/gpu.h"
 
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>

@@ -1,4 +1,4 @@
-#include "ops/cuda/recording.h"
+#include "ops/cuda/gpu.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/cuda/CUDAGraph.h>

@@ -4,7 +4,6 @@
 #include "ops/norm/norm.h"
 #include "ops/short_conv/short_conv.h"
 #include "ops/torch.h"
-#include "ops/unit_conv/unit_conv.h"
 
 namespace lrnn::ops {
 namespace {

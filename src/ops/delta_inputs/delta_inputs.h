@@ -15,7 +15,7 @@
 // norm  l2: y / sqrt(sum of y^2 + 1e-6);  sum: y / sum of y;  none
 //
 // On a GPU, with SiLU, all three are one convolution and one norm, and where they can be one pass,
-// that (ops/unit_conv).
+// that (unit_conv).
 namespace lrnn::ops {
 
 struct DeltaInputs {

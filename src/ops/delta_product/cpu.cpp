@@ -1,5 +1,4 @@
 #include "ops/delta_product/fill.h"
-#include "ops/parallel.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {

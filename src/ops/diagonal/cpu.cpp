@@ -1,5 +1,4 @@
 #include "ops/diagonal/diagonal.h"
-#include "ops/parallel.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {

@@ -1,4 +1,4 @@
-#include "ops/diagonal/cuda.h"
+#include "ops/diagonal/diagonal.h"
 
 #include "kernels/cuda/diagonal/diagonal.h"
 #include "kernels/cuda/rwkv7/chunk.h"

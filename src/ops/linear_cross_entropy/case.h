@@ -1,6 +1,6 @@
 #pragma once
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
-#include "ops/norm/case.h"
+#include "ops/row_cases.h"
 
 namespace lrnn::ops {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/train/row_losses.h"
+#include "kernels/cuda/train/losses.h"
 #include "ops/cuda/stream.h"
 #include "ops/linear_cross_entropy/chunks.h"
 

@@ -4,15 +4,21 @@
 #include "ops/torch.h"
 
 namespace lrnn::ops {
-namespace {
 
-TORCH_LIBRARY_FRAGMENT(lrnn, m) { declare<LinearCrossEntropy, linear_cross_entropy>(m); }
-
-}  // namespace
+LinearCrossEntropyResult linear_cross_entropy_definition(const LinearCrossEntropy& in) {
+  const auto wide = wide_type(in.h);
+  const torch::Tensor target = in.target.to(in.h.device(), at::kLong).clamp_min(-1),
+                      weight = in.weight.to(in.h.scalar_type()).to(wide),
+                      logits = at::linear(in.h.to(wide), weight);
+  return {in.share * at::nll_loss(at::log_softmax(logits, -1), target, {}, at::Reduction::Sum, -1),
+          logits.detach().argmax(-1).eq(target).sum().to(wide)};
+}
 
 LinearCrossEntropyResult linear_cross_entropy(const LinearCrossEntropy& in) {
   return apply_op<LinearCrossEntropy>(in, linear_cross_entropy_definition);
 }
+
+TORCH_LIBRARY_FRAGMENT(lrnn, m) { declare<LinearCrossEntropy, linear_cross_entropy>(m); }
 
 RowScores score_rows(const Tensor& h, const Tensor& weight, const Tensor& target) {
   const torch::NoGradGuard no_grad;

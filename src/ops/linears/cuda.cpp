@@ -1,7 +1,6 @@
 #include <torch/library.h>
 
-#include "kernels/cuda/rows/few_linear.h"
-#include "ops/cuda/add_parts.h"
+#include "kernels/cuda/rows/rows.h"
 #include "ops/cuda/stream.h"
 #include "ops/linears/few_linear.h"
 #include "ops/torch.h"

@@ -1,12 +1,15 @@
 #include "ops/linears/few_linear.h"
 
+#include "kernels/cuda/rows/rows.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {
 namespace {
 
-constexpr int64_t kMostRows = 8, kMostColumns = 256, kPack = 8;
+using kernels::cuda::kMostFewColumns;
+using kernels::cuda::kMostFewRows;
+constexpr int64_t kPack = 8;
 
 TORCH_LIBRARY_FRAGMENT(lrnn, m) {
   m.def("few_linear(Tensor x, Tensor weight) -> Tensor");
@@ -23,8 +26,8 @@ bool has_few_rows(const Tensor& x, const Tensor& weight) {
   };
   const auto type = x.scalar_type();
   return x.is_cuda() && (type == at::kFloat || type == at::kBFloat16) &&
-         weight.scalar_type() == type && weight.size(0) <= kMostRows && weight.size(0) > 0 &&
-         weight.is_contiguous() && x.size(1) % kPack == 0 && x.size(1) <= kMostColumns &&
+         weight.scalar_type() == type && weight.size(0) <= kMostFewRows && weight.size(0) > 0 &&
+         weight.is_contiguous() && x.size(1) % kPack == 0 && x.size(1) <= kMostFewColumns &&
          x.size(1) > 0 && on_packs(x) && on_packs(weight);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/again.h"
+#include "ops/inner.h"
 #include "ops/join/join.h"
 #include "ops/linears/few_linear.h"
 #include "ops/node.h"
@@ -214,6 +215,15 @@ Tensor linear(const Tensor& x, const WeightStack& stack) {
   for (size_t i = 0; i < ready.parts.size(); ++i)
     group.which.push_back(i), total += ready.parts[i].size(0);
   return products(for_product(x), ready.parts, {group}, {with_last(x, total)})[0];
+}
+
+Tensor wide_matmul_definition(const Tensor& a, const Tensor& b) {
+  return at::matmul(a, b);
+}
+
+Tensor wide_matmul(const Tensor& a, const Tensor& b) {
+  const auto no_autocast = without_autocast();
+  return at::matmul(a, b);
 }
 
 }  // namespace lrnn::ops

@@ -41,4 +41,16 @@ std::vector<torch::Tensor> linears(const torch::Tensor& x, const WeightStack& st
 // lie on 16 bytes.
 bool better_as_one(const torch::Tensor& x, const std::vector<int64_t>& outs);
 
+// A matrix for every block of the channels, y_b = W_b x_b: x [..,blocks*in] and weight
+// [blocks,out,in] give [..,blocks,out]. Follows autocast as torch::linear does. On a GPU small
+// blocks have kernels of their own: as products of matrices they are mostly padding.
+torch::Tensor block_linear(const torch::Tensor& x, const torch::Tensor& weight);
+// The definition, which is also what the CPU and large blocks use: products of matrices.
+torch::Tensor block_linear_definition(const torch::Tensor& x, const torch::Tensor& weight);
+
+// A matrix product in the type that its operands have, under autocast too: what acts on a state is
+// not rounded on the way.
+torch::Tensor wide_matmul(const torch::Tensor& a, const torch::Tensor& b);
+torch::Tensor wide_matmul_definition(const torch::Tensor& a, const torch::Tensor& b);
+
 }  // namespace lrnn::ops

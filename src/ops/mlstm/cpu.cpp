@@ -1,5 +1,4 @@
 #include "ops/mlstm/fill.h"
-#include "ops/parallel.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {

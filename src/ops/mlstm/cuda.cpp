@@ -1,4 +1,4 @@
-#include "ops/diagonal/cuda.h"
+#include "ops/diagonal/diagonal.h"
 
 #include "kernels/cuda/mlstm/mlstm.h"
 #include "ops/cuda/stream.h"

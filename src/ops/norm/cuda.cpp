@@ -1,7 +1,5 @@
-#include "kernels/cuda/rows/add_norm.h"
-#include "kernels/cuda/rows/pointwise.h"
+#include "kernels/cuda/rows/rows.h"
 #include "ops/back_end.h"
-#include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/norm/norm.h"
 #include "ops/rows.h"

@@ -1,4 +1,3 @@
-#include "ops/parallel.h"
 #include "ops/rows.h"
 #include "ops/selective_scan/fill.h"
 #include "ops/torch.h"

@@ -1,11 +1,9 @@
 #include "kernels/cuda/conv/short_conv.h"
-#include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/declare.h"
 #include "ops/rows.h"
 #include "ops/short_conv/short_conv.h"
 #include "ops/torch.h"
-#include "ops/unit_conv/inner.h"
 
 // The CUDA kernels of short_conv and of its gradient.
 namespace lrnn::ops::cuda {

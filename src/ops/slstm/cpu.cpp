@@ -1,4 +1,3 @@
-#include "ops/parallel.h"
 #include "ops/rows.h"
 #include "ops/slstm/fill.h"
 #include "ops/torch.h"

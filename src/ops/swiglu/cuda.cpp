@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/pointwise.h"
+#include "kernels/cuda/rows/rows.h"
 #include "ops/back_end.h"
 #include "ops/cuda/stream.h"
 #include "ops/rows.h"

@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/sigmoid.h"
+#include "kernels/cuda/rows/rows.h"
 #include "ops/back_end.h"
 #include "ops/cuda/stream.h"
 #include "ops/torch.h"

@@ -3,7 +3,6 @@
 
 #include "kernels/cuda/delta_product/chunk.h"
 #include "kernels/cuda/delta_product/delta_product.h"
-#include "kernels/cuda/delta_product/one_chunk.h"
 
 // Which kernel when: the one place that decides.
 namespace lrnn::kernels::cuda {

@@ -7,16 +7,15 @@
 // The delta product on the GPU, free of torch: device pointers in, launches on a stream. Six
 // methods, of which choose.h chooses:
 //
-//   exact          the recurrence itself, float32 (or float64), the state in registers. Any size up
-//   to
-//                  K = 1024. Its gradients are a reverse recurrence and then sums over short
-//                  chunks.
-//   small          the same for heads of up to 32 x 32, many at a time, one launch in each
-//   direction. small chunks   those heads for bfloat16 inputs, 16 micro-steps at a time on the
-//   tensor cores. one chunk      sequences of up to 80 micro-steps, for bfloat16 inputs
-//   (one_chunk.h). fast, accurate 64 micro-steps at a time on the tensor cores, for bfloat16
-//   inputs, operands rounded
-//                  or split (chunk.h).
+//   exact           the recurrence itself, float32 (or float64), the state in registers. Any size
+//                   up to K = 1024. Its gradients are a reverse recurrence and then sums over short
+//                   chunks.
+//   small           the same for heads of up to 32 x 32, many at a time, one launch in each
+//                   direction.
+//   small chunks    those heads for bfloat16 inputs, 16 micro-steps at a time on the tensor cores.
+//   one chunk       sequences of up to 80 micro-steps, for bfloat16 inputs.
+//   fast, accurate  64 micro-steps at a time on the tensor cores, for bfloat16 inputs, operands
+//                   rounded or split (chunk.h).
 namespace lrnn::kernels::cuda {
 
 // ------------------------------------------------------------------------------------- exact
@@ -29,6 +28,20 @@ int64_t exact_slots(const DeltaProductInputs& p, int chunk);
 void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
 // `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are workspace.
 void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
+
+// ------------------------------------------------------------------------------------- one chunk
+// Sequences so short that they are one chunk, from a state of zero and without a gate, for bfloat16
+// inputs. What they write, D, is then the solution of a triangular system,
+//   (I + L) D = diag(beta) V,  L_ij = beta_i <k_i, k_j> for j < i
+//   O = P D,                   P_ti = scale <q_t, k_i>
+// and no state is needed but the last one. Operands are split in two wherever rounding is seen.
+
+// Sizes, rows on 16 bytes, keys and values of consecutive micro-steps evenly spaced.
+bool one_chunk_fits(const DeltaProductInputs& p);
+
+// error, and what rounding to bfloat16 left of it: [B,H,T,N,V], or null.
+void one_chunk_forward(const DeltaProductForward& p, uint16_t* error_lo, void* stream);
+void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_lo, void* stream);
 
 // ------------------------------------------------------------------------------------- small
 // K and V; rows must lie on 16 bytes.

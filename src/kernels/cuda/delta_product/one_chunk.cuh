@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cuda/delta_product/one_chunk.h"
+#include "kernels/cuda/delta_product/delta_product.h"
 #include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/tile/copy.cuh"
 #include "kernels/cuda/tile/fragment.cuh"

@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/add_norm.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/rows/row_array.cuh"
 
 // A row belongs to as many neighbouring threads as it has packs of eight values: part of a warp,

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cuda/rows/block_linear.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/tile/common.cuh"
 
 // A thread has one block and some rows. Neighbouring threads have neighbouring blocks, so that

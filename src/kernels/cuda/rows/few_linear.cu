@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/cuda/rows/few_linear.h"
 #include "kernels/cuda/rows/row_array.cuh"
+#include "kernels/cuda/rows/rows.h"
 
 // A row belongs to as many neighbouring threads as it has packs of eight values. Each keeps its
 // columns of the matrix in registers and goes from row to row.

@@ -1,5 +1,5 @@
 #pragma once
-#include "kernels/cuda/rows/pointwise.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/tile/pack.cuh"
 
 // Rows of a RowArray and sums over the lanes that share one.

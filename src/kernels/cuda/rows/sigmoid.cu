@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/sigmoid.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/tile/common.cuh"
 
 // A value a thread.

@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/sums.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/tile/common.cuh"
 
 // The second half of a reduction over blocks, in one order.

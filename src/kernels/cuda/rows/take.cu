@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/take.h"
+#include "kernels/cuda/rows/rows.h"
 #include "kernels/cuda/tile/mma.cuh"
 #include "kernels/cuda/tile/pack.cuh"
 

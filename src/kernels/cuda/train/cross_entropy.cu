@@ -1,5 +1,5 @@
 #include "kernels/cuda/tile/common.cuh"
-#include "kernels/cuda/train/cross_entropy.h"
+#include "kernels/cuda/train/losses.h"
 
 // One pass over every row; sums of blocks are added up by a second launch, in one order.
 namespace lrnn::kernels::cuda {

@@ -1,5 +1,5 @@
 #include "kernels/cuda/tile/pack.cuh"
-#include "kernels/cuda/train/row_losses.h"
+#include "kernels/cuda/train/losses.h"
 
 // A block has a row. It reads it once from memory, with the largest value and the sum of the
 // exponentials so far in every thread, and once more, from the cache, to overwrite it.

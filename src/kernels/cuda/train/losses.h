@@ -3,8 +3,30 @@
 
 #include "kernels/types.h"
 
-// The softmax part of a language model's loss, for rows of tens of thousands of logits.
+// Losses on the GPU.
 namespace lrnn::kernels::cuda {
+
+// ----------------------------------------------------------------------------- of a small model
+// Loss, accuracy and the gradient of the logits in one pass.
+
+// For every row with a target (>= 0):  loss = log sum exp x - x[target],  right = (argmax x is the
+// target, the first of several), dx = (softmax x - onehot target) share; dx = 0 for the others.
+// The loss times share and the right ones are added to report[0] and report[1].
+struct CrossEntropy {
+  Type type = Type::kFloat32;  // of x and dx: float32 or bfloat16
+  int64_t rows = 0, V = 0, stride = 0;
+  const void* x = nullptr;          // rows of V, `stride` apart
+  const int64_t* target = nullptr;  // [rows]
+  const double* share = nullptr;    // one number
+  void* dx = nullptr;               // [rows,V]
+  double* partial = nullptr;        // [cross_entropy_blocks(..),2]
+  double* report = nullptr;
+};
+int64_t cross_entropy_blocks(int64_t rows, int64_t V);
+void cross_entropy(const CrossEntropy& p, void* stream);
+
+// -------------------------------------------------------------------------- of a language model
+// The softmax part of it, for rows of tens of thousands of logits.
 
 // For every row with a target (>= 0):  loss = log sum exp x - x[target],  right = 1 where x is
 // largest at the target, the first of several; 0 for the others. With `gradient` x becomes

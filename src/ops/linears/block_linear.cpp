@@ -1,8 +1,8 @@
-#include "ops/block_linear/block_linear.h"
+#include "ops/linears/linears.h"
 
 #include <ATen/autocast_mode.h>
 
-#include "kernels/cuda/rows/block_linear.h"
+#include "kernels/cuda/rows/rows.h"
 #include "ops/inner.h"
 #include "ops/node.h"
 #include "ops/torch.h"

@@ -1,6 +1,5 @@
-#include "kernels/cuda/rows/add_norm.h"
+#include "kernels/cuda/rows/rows.h"
 
-#include "ops/cuda/add_parts.h"
 #include "ops/cuda/stream.h"
 #include "ops/rows.h"
 #include "ops/torch.h"

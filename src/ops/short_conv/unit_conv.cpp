@@ -1,10 +1,8 @@
-#include "ops/unit_conv/unit_conv.h"
+#include "ops/short_conv/short_conv.h"
 
 #include "ops/declare.h"
 #include "ops/join/join.h"
 #include "ops/norm/norm.h"
-#include "ops/short_conv/short_conv.h"
-#include "ops/unit_conv/inner.h"
 
 namespace lrnn::ops {
 namespace {

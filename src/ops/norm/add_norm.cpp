@@ -1,11 +1,10 @@
-#include "ops/add_norm/add_norm.h"
+#include "ops/norm/norm.h"
 
 #include <ATen/autocast_mode.h>
 
 #include "ops/again.h"
 #include "ops/inner.h"
 #include "ops/node.h"
-#include "ops/norm/norm.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {

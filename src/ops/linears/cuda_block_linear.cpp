@@ -1,4 +1,4 @@
-#include "kernels/cuda/rows/block_linear.h"
+#include "kernels/cuda/rows/rows.h"
 
 #include "ops/cuda/stream.h"
 #include "ops/inner.h"

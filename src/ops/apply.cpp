@@ -1,4 +1,4 @@
-#include "ops/call.h"
+#include "ops/apply.h"
 
 #include <ATen/record_function.h>
 
@@ -19,6 +19,14 @@ using Key = c10::DispatchKey;
 bool within(c10::DispatchKeySet keys, c10::DispatchKeySet allowed) {
   return (keys.raw_repr() & ~allowed.raw_repr()) == 0;
 }
+
+// Of a gradient, whose own is not written.
+struct Refusal final : torch::autograd::Node {
+  const char* op = "";
+  variable_list apply(variable_list&&) override {
+    throw Error(cat("[", op, "] has no second derivative"));
+  }
+};
 
 }  // namespace
 
@@ -55,6 +63,41 @@ void require_kernels(const char* op, const torch::Device& device) {
   const std::string sentence = cat("[", op, "] there is no kernel for ", device);
   if (!device.is_cuda() || gpu()) throw Error(sentence);
   if (const auto why = load_gpu(); !why.empty()) throw Error(sentence + ": " + why);
+}
+
+bool wants_gradient(c10::ArrayRef<Slot> inputs) {
+  if (!at::GradMode::is_enabled()) return false;
+  for (const auto& slot : inputs)
+    if (slot.field.kind != Kind::kIndex && slot.x->defined() && slot.x->requires_grad())
+      return true;
+  return false;
+}
+
+torch::autograd::edge_list edges_of(c10::ArrayRef<Slot> inputs) {
+  torch::autograd::edge_list out;
+  out.reserve(inputs.size());
+  for (const auto& slot : inputs) {
+    if (slot.field.kind == Kind::kIndex) continue;
+    if (slot.x->defined())
+      out.push_back(torch::autograd::impl::gradient_edge(*slot.x));
+    else
+      out.emplace_back();
+  }
+  return out;
+}
+
+void refuse_next_derivative(const char* op, const variable_list& from, const variable_list& grads) {
+  if (!torch::autograd::any_variable_requires_grad(from)) return;
+  const std::shared_ptr<Refusal> refusal(new Refusal, torch::autograd::deleteNode);
+  refusal->op = op;
+  refusal->set_next_edges(torch::autograd::collect_next_edges(from));
+  for (const Tensor& x : grads)
+    if (x.defined()) torch::autograd::set_history(x, refusal);
+}
+
+Tensor size_alone(const Tensor& x) {
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  return at::empty({}, x.options()).expand_symint(x.sym_sizes());
 }
 
 }  // namespace lrnn::ops
