@@ -6,13 +6,16 @@
 
 "Before" is commit 83f1874, by the same rules; the targets are about what was there then. "Begun" is commit
 9e232d8, where the redesign began: until then runs that go on by their folder, the estimate of memory, curves,
-seeds and others had come, 86 files and 6,125 lines. So of "now" the first two rows are best compared with "begun".
+seeds and others had come, 86 files and 6,125 lines. What came afterwards with Python, texts, language models,
+other people's checkpoints and extraction (CAME, below) has a row of its own; the rows about sizes leave it out,
+so of "now" they are best compared with "begun". Lines that it added to files that were there are still in them.
 Functions are found by their brackets and not by a compiler, and lambdas are not counted. Another counter found
 104 functions with more than six parameters in "before" and 203 pairs of equal places, for which the target was
 90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
 Scripts and styles of the HTML pages count as lines and files: they stood in headers before.
 """
 import collections
+import fnmatch
 import re
 import signal
 import sys
@@ -22,6 +25,31 @@ ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().paren
 SRC = ROOT / "src"
 CODE = {".h", ".cpp", ".cu", ".cuh", ".inc"}
 ENDINGS = CODE | {".js", ".css"}
+
+# What came since the redesign began, for things that were not there: patterns below src/.
+CAME = [
+    # Python: models behind it, autocast, vmap, float16
+    "python/*", "ops/autocast.h", "ops/half.h", "ops/vmap.*",
+    # texts, and language models made of them
+    "text/*", "tasks/text*", "cli/tokenize.cpp", "cli/prepare.cpp", "base/sha256.*",
+    "ops/linear_cross_entropy/*", "kernels/cpu/row_cross_entropy.h", "kernels/cuda/train/row_losses.cu", "ops/again.*",
+    "model/run_again.cpp", "training/evaluate_text.*", "training/flops.*", "training/head_loss.*",
+    "training/token_losses.*", "training/ranks.*", "cli/eval_t*", "cli/eval_rank.cpp", "cli/spectrum_text.*", "experiments/betas.*",
+    "experiments/by_position.*", "experiments/text_run.*", "experiments/judge.*", "experiments/ranks.*",
+    "experiments/effective_rank.*", "experiments/state_walk.*", "experiments/checkpoint_writer.*", "cli/curves_position.cpp",
+    # generation
+    "cli/generate*", "experiments/generate*", "model/draw_token.*", "ops/draw_token/*", "model/held_state.*",
+    "model/weight_copies.*", "*/thin_linear.*", "ops/linears/cuda_thin.cpp", "kernels/cuda/rows/draw_token.*",
+    # checkpoints of fla and transformers
+    "model/import*", "model/export*", "model/names.*", "model/safetensors_file.*", "cli/import.cpp",
+    "experiments/imported.*",
+    # extraction
+    "automata/learn/*", "cli/extract.cpp", "cli/explain_trained.cpp", "experiments/extract.*", "experiments/model_oracle.*",
+]
+
+
+def came(file):
+    return any(fnmatch.fnmatch(str(file.relative_to(SRC)), pattern) for pattern in CAME)
 
 
 def sources(*folders):
@@ -139,7 +167,7 @@ def twins():
 
 # -------------------------------------------------------------------------------------------- walks
 def walk(title):
-    """Files, changes of folder, and files of the step `The recurrence`, from docs/design.md."""
+    """Files, changes of folder, and files of the steps `The recurrence` and `Words used there`, from docs/design.md."""
     page = (ROOT / "docs/design.md").read_text()
     if f"### Walk: {title}\n" not in page:
         return None
@@ -149,15 +177,19 @@ def walk(title):
         if not (SRC / visit).exists():
             sys.exit(f"house.py: docs/design.md walks to src/{visit}, which is not there")
     changes = sum(Path(a).parent != Path(b).parent for a, b in zip(visits, visits[1:]))
-    recurrence = re.findall(r"\*\*The recurrence\.\*\*(.*?)\n ?\d+\. ", text, re.S)
-    inside = set(re.findall(r"`([\w/]+\.\w+)`", recurrence[0])) if recurrence else set()
-    return len(set(visits)), changes, len(inside), len(visits)
+
+    def step(title):
+        found = re.findall(rf"\*\*{title}[.:]\*\*(.*?)\n ?\d+\. ", text, re.S)
+        return len(set(re.findall(r"`([\w/]+\.\w+)`", found[0]))) if found else 0
+
+    return len(set(visits)), changes, step("The recurrence"), step("Words used there")
 
 
 # ---------------------------------------------------------------------------------------------- ops
 def ops():
-    """Folders of ops, and those of them whose headers declare a definition."""
-    folders = [f for f in sorted((SRC / "ops").iterdir()) if f.is_dir() and f.name != "cuda"]
+    """Folders of ops, and those of them whose headers declare a definition. `cuda` is the plug-in and `diagonal` the
+    back end of two ops that have folders."""
+    folders = [f for f in sorted((SRC / "ops").iterdir()) if f.is_dir() and f.name not in ("cuda", "diagonal")]
     has = [f.name for f in folders if any("_definition(" in h.read_text() for h in f.glob("*.h"))]
     return [f.name for f in folders], has
 
@@ -174,11 +206,13 @@ def measure():
     kernels = [f for f in all_functions if "kernels/cuda" in str(f.file) and f.lines >= 150]
     cpu, cuda = walk("train on the CPU"), walk("train on CUDA")
     op_folders, defined = ops()
-    steps = f"{cpu[2]} files" if cpu else "–"
-    total = {name: sum(map(length, sources(name))) for name in ("", "ops", "kernels/cuda")}
+    steps = f"{cpu[2]} + {cpu[3]} files" if cpu else "–"
+    house = [f for f in files if not came(f)]
+    total = {name: sum(length(f) for f in sources(name) if not came(f)) for name in ("", "ops", "kernels/cuda")}
     return [
-        f"{total['']:,} / {len(files)}",
-        f"{sum(length(f) <= 30 for f in files)}",
+        f"{total['']:,} / {len(house)}",
+        f"{sum(map(length, files)) - total['']:,} / {len(files) - len(house)}",
+        f"{sum(length(f) <= 30 for f in house)} + {sum(length(f) <= 30 for f in files if came(f))}",
         f"{total['ops']:,}",
         f"{total['kernels/cuda']:,}; {len(kernels)}",
         f"{len(list(sources('kernels/cpu')))}",
@@ -194,7 +228,8 @@ def measure():
 
 ROWS = [  # what, before, begun, target
     ("src lines / files", "51,251 / 557", "57,376 / 643", "≤ 47,000 / ≤ 450"),
-    ("files ≤ 30 lines", "135", "168", "≤ 60"),
+    ("  what came since on top", "–", "–", "–"),
+    ("files ≤ 30 lines (+ of what came since)", "135", "168", "≤ 60"),
     ("ops + ops/cuda, lines", "6,973", "7,173", "≤ 5,200"),
     ("kernels/cuda lines; functions ≥ 150 lines", "15,257; 9", "15,258; 9", "≤ 14,000; 0"),
     ("kernels/cpu files", "61", "61", "≤ 32"),
@@ -202,7 +237,7 @@ ROWS = [  # what, before, begun, target
     (f"pairs of places with ≥ {RUN} equal lines", "55", "57", "≤ 24"),
     ("CPU walk: files / changes of folder", "77 / 70", "–", "≤ 58 / ≤ 45"),
     ("CUDA walk: files / changes of folder", "86 / 105", "–", "≤ 65 / ≤ 65"),
-    ("from an op to its SIMD loop", "13 files", "–", "7 files"),
+    ("from an op to its SIMD loop (+ words used)", "13 files", "–", "7 files"),
     ("ops with a definition", "10", "–", "all"),
     ("README; kernels page, lines", "257; 430", "130; –", "≤ 120; ≤ 150"),
 ]

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -204,5 +205,8 @@ std::string help(const std::vector<Key>& keys);
 // The keys on which two resolved configs differ, as "train.steps: 100 -> 200".
 std::vector<std::string> differences(const YAML::Node& a, const YAML::Node& b,
                                      const std::string& prefix = {});
+
+// A config as JSON: what YAML would read as a number or a truth value becomes one.
+nlohmann::ordered_json to_json(const YAML::Node& node);
 
 }  // namespace lrnn

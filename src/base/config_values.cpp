@@ -1,9 +1,10 @@
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/config.h"
 
-// One value each way: from YAML, and back to the YAML that reads as the same value.
+// One value each way: from YAML, and back to the YAML that reads as the same value; and to JSON.
 namespace lrnn {
 namespace {
 
@@ -149,5 +150,27 @@ YAML::Node print(const std::string& value) {
 YAML::Node print(const Range& value) { return print_list<int64_t>({value.lo, value.hi}); }
 YAML::Node print(const std::vector<int64_t>& value) { return print_list(value); }
 YAML::Node print(const std::vector<double>& value) { return print_list(value); }
+
+nlohmann::ordered_json to_json(const YAML::Node& node) {
+  if (node.IsMap()) {
+    auto out = nlohmann::ordered_json::object();
+    for (const auto& item : node) out[item.first.as<std::string>()] = to_json(item.second);
+    return out;
+  }
+  if (node.IsSequence()) {
+    auto out = nlohmann::ordered_json::array();
+    for (const auto& item : node) out.push_back(to_json(item));
+    return out;
+  }
+  if (!node.IsScalar()) return nullptr;
+  bool truth;
+  int64_t whole;
+  double real;
+  if (node.Tag() != "!" && parse(node, truth)) return truth;  // "!": it was quoted
+  const bool fraction = node.Scalar().find_first_of(".eE") != std::string::npos;  // 1.0 stays one
+  if (node.Tag() != "!" && !fraction && parse(node, whole)) return whole;
+  if (node.Tag() != "!" && parse(node, real)) return real;
+  return node.Scalar();
+}
 
 }  // namespace lrnn

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/config_json.h"
+#include "base/config.h"
 #include "experiments/run.h"
 
 namespace lrnn::compile {

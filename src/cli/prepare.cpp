@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "experiments/files.h"
-#include "text/given_ids.h"
+#include "text/tokenizer.h"
 
 namespace lrnn::cli {
 namespace {

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/output.h"
 #include "text/documents.h"
-#include "text/json_line.h"
 #include "text/sentence_piece.h"
 #include "text/tokenizer.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "mixers/initial.h"
-#include "mixers/low_rank.h"
+#include "mixers/layers.h"
 #include "mixers/mixer.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
 #include "ops/swiglu/swiglu.h"

@@ -3,9 +3,8 @@
 #include <cmath>
 
 #include "mixers/initial.h"
-#include "mixers/low_rank.h"
+#include "mixers/layers.h"
 #include "mixers/mixer.h"
-#include "mixers/shift.h"
 #include "ops/norm/norm.h"
 
 namespace lrnn::mixers {

@@ -1,6 +1,6 @@
 #include "model/block.h"
 
-#include "mixers/shift.h"
+#include "mixers/layers.h"
 #include "ops/gated_mlp/gated_mlp.h"
 
 namespace lrnn::model {

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "model/checkpoint.h"
 #include "model/import_files.h"
-#include "model/import_recipe.h"
 #include "model/names.h"
 
 namespace lrnn::model {

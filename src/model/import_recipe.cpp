@@ -1,8 +1,7 @@
-#include "model/import_recipe.h"
-
 #include <numeric>
 
 #include "base/error.h"
+#include "model/import_files.h"
 #include "ops/torch.h"
 
 namespace lrnn::model {

@@ -6,7 +6,6 @@
 #include "base/random.h"
 #include "mixers/initial.h"
 #include "model/block.h"
-#include "model/run_again.h"
 #include "ops/again.h"
 #include "ops/no_memory.h"
 

@@ -1,7 +1,6 @@
-#include "model/run_again.h"
-
 #include <ATen/autocast_mode.h>
 
+#include "model/block.h"
 #include "ops/node.h"
 
 namespace lrnn::model {

@@ -1,6 +1,8 @@
 #include <torch/custom_class.h>
 
-#include "base/config_json.h"
+#include <nlohmann/json.hpp>
+
+#include "base/config.h"
 #include "base/error.h"
 #include "experiments/run.h"
 

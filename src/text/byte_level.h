@@ -40,4 +40,18 @@ const std::array<std::string, 256>& byte_letters();
 // The bytes of a piece; the piece itself where a character of it stands for no byte.
 std::string bytes_of_piece(const std::string& piece);
 
+// ---------------------------------------------------------------------------------- its files
+
+// `tokenizer.json` of a byte-level BPE, as PyPI `tokenizers` writes it; every other kind is refused
+// by name. `path` is only named. Cutting a text short or padding it, which such a file may ask for,
+// is left to those who make batches.
+std::unique_ptr<Tokenizer> read_tokenizer_json(const std::string& text, const std::string& path);
+
+// bos_token and eos_token of the tokenizer_config.json beside it.
+void read_tokenizer_config(const std::string& text, const std::string& path, Tokenizer& tokenizer);
+
+// `.tiktoken`: a line per piece, its bytes in base64 and its rank, which is its id. Words are cut
+// as GPT-2 does; `path` is only named.
+std::unique_ptr<Tokenizer> read_tiktoken(const std::string& text, const std::string& path);
+
 }  // namespace lrnn::text

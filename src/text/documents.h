@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // The documents of a corpus, one after another, whatever kind of file they are in.
@@ -46,5 +47,9 @@ class Documents {
   std::string buffer_;
   size_t at_ = 0;
 };
+
+// The text of one line of JSONL: an object with the text under `field`. `where` says which line it
+// is when it is not.
+std::string text_of_line(std::string_view line, const std::string& field, const std::string& where);
 
 }  // namespace lrnn::text

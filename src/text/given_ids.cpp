@@ -1,10 +1,9 @@
-#include "text/given_ids.h"
-
 #include <charconv>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "text/tokenizer.h"
 
 namespace lrnn::text {
 namespace {

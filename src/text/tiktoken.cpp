@@ -1,9 +1,8 @@
-#include "text/tiktoken.h"
+#include "text/byte_level.h"
 
 #include <charconv>
 
 #include "base/error.h"
-#include "text/byte_level.h"
 
 namespace lrnn::text {
 namespace {

@@ -7,9 +7,8 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "text/byte_level.h"
 #include "text/sentence_piece.h"
-#include "text/tiktoken.h"
-#include "text/tokenizer_json.h"
 
 namespace lrnn::text {
 namespace {

@@ -1,10 +1,9 @@
-#include "text/tokenizer_json.h"
+#include "text/byte_level.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/json.h"
-#include "text/byte_level.h"
 
 namespace lrnn::text {
 namespace {

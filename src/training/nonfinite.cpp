@@ -1,7 +1,6 @@
-#include "training/nonfinite.h"
-
 #include "ops/torch.h"
 #include "training/precision.h"
+#include "training/trainer.h"
 
 namespace lrnn::training {
 namespace {

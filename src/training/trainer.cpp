@@ -7,8 +7,7 @@
 
 #include "ops/torch.h"
 #include "training/head_loss.h"
-#include "training/nonfinite.h"
-#include "training/schedule.h"
+#include "training/config.h"
 
 namespace lrnn::training {
 namespace {

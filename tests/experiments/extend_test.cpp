@@ -1,7 +1,7 @@
 #include "experiments/folder.h"
 #include "experiments/metrics.h"
 #include "tests/experiments/small_run.h"
-#include "training/schedule.h"
+#include "training/config.h"
 
 // A run that goes on to another end than it was going to.
 namespace lrnn::experiments {

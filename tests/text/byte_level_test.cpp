@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "text/tiktoken.h"
-#include "text/tokenizer_json.h"
 #include "text/word_cache.h"
 
 namespace lrnn::text {

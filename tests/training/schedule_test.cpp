@@ -1,4 +1,4 @@
-#include "training/schedule.h"
+#include "training/config.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,6 @@
 
 #include "tests/close.h"
 #include "tests/training/small.h"
-#include "training/nonfinite.h"
 
 namespace lrnn::training {
 namespace {
