@@ -1,5 +1,3 @@
-#include <numeric>
-
 #include "tasks/keys.h"
 #include "tasks/tell.h"
 
@@ -24,15 +22,12 @@ struct CoinIds {
 // Ann has gold Bob has silver Ann trades Bob Ann holds -> silver
 Example draw_coins(Random& random, Range length, CoinIds id) {
   Writer to;
-  std::vector<int64_t> coin(size_t(id.n));
-  std::iota(coin.begin(), coin.end(), 0);
-  for (size_t i = coin.size(); i-- > 1;) std::swap(coin[i], coin[size_t(random.below(i + 1))]);
+  auto coin = shuffled(random, id.n);
   for (int64_t i = 0; i < id.n; ++i)
     for (const int64_t token : {id.person(i), id.has(), id.coin(coin[size_t(i)])}) to.say(token);
   to.out.length = random.between(length.lo, length.hi);
   for (int64_t trade = 0; trade < to.out.length; ++trade) {
-    const int64_t a = random.between(0, id.n - 1), other = random.between(0, id.n - 2);
-    const int64_t b = other + (other >= a);
+    const auto [a, b] = two_of(random, id.n);
     for (const int64_t token : {id.person(a), id.trades(), id.person(b)}) to.say(token);
     std::swap(coin[size_t(a)], coin[size_t(b)]);
     const int64_t asked = random.between(0, id.n - 1);

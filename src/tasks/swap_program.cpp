@@ -1,5 +1,3 @@
-#include <numeric>
-
 #include "tasks/keys.h"
 #include "tasks/tell.h"
 
@@ -22,16 +20,13 @@ struct ProgramIds {
 // x[1] = b ; x[2] = a ; x[1] , x[2] = x[2] , x[1] ; print x[2] -> b
 Example draw_program(Random& random, Range length, ProgramIds id) {
   Writer to;
-  std::vector<int64_t> x(size_t(id.n));
-  std::iota(x.begin(), x.end(), 0);
-  for (size_t i = x.size(); i-- > 1;) std::swap(x[i], x[size_t(random.below(i + 1))]);
+  auto x = shuffled(random, id.n);
   for (int64_t i = 0; i < id.n; ++i)
     for (const int64_t token : {id.variable(i), id.becomes(), id.value(x[size_t(i)]), id.end()})
       to.say(token);
   to.out.length = random.between(length.lo, length.hi);
   for (int64_t line = 0; line < to.out.length; ++line) {
-    const int64_t a = random.between(0, id.n - 1), other = random.between(0, id.n - 2);
-    const int64_t b = other + (other >= a);
+    const auto [a, b] = two_of(random, id.n);
     for (const int64_t token : {id.variable(a), id.comma(), id.variable(b), id.becomes(),
                                 id.variable(b), id.comma(), id.variable(a), id.end()})
       to.say(token);

@@ -1,6 +1,8 @@
 #pragma once
 #include <functional>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -26,5 +28,18 @@ struct Writer {
     out.input.push_back(token), out.target.push_back(answer);
   }
 };
+
+// 0 .. n-1 in an order of their own.
+inline std::vector<int64_t> shuffled(Random& random, int64_t n) {
+  std::vector<int64_t> out(static_cast<size_t>(n));
+  std::iota(out.begin(), out.end(), 0);
+  for (size_t i = out.size(); i-- > 1;) std::swap(out[i], out[size_t(random.below(i + 1))]);
+  return out;
+}
+// Two different ones of 0 .. n-1.
+inline std::pair<int64_t, int64_t> two_of(Random& random, int64_t n) {
+  const int64_t a = random.between(0, n - 1), other = random.between(0, n - 2);
+  return {a, other + (other >= a)};
+}
 
 }  // namespace lrnn::tasks
