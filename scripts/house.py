@@ -31,12 +31,12 @@ CAME = [
     # Python: models behind it, autocast, vmap, float16
     "python/*", "ops/autocast.h", "ops/half.h", "ops/vmap.*",
     # texts, and language models made of them
-    "text/*", "tasks/text*", "cli/tokenize.cpp", "cli/prepare.cpp", "base/sha256.*",
-    "ops/linear_cross_entropy/*", "kernels/cpu/row_cross_entropy.h", "kernels/cuda/train/row_losses.cu", "ops/again.*",
-    "model/run_again.cpp", "training/evaluate_text.*", "training/flops.*", "training/head_loss.*",
-    "training/token_losses.*", "training/ranks.*", "cli/eval_t*", "cli/eval_rank.cpp", "cli/spectrum_text.*", "experiments/betas.*",
-    "experiments/by_position.*", "experiments/text_run.*", "experiments/judge.*", "experiments/ranks.*",
-    "experiments/effective_rank.*", "experiments/state_walk.*", "experiments/checkpoint_writer.*", "cli/curves_position.cpp",
+    "text/*", "tasks/text*", "cli/tokenize.cpp", "cli/prepare.cpp", "base/sha256.*", "ops/linear_cross_entropy/*",
+    "kernels/cpu/row_cross_entropy.h", "kernels/cuda/train/row_losses.cu", "ops/again.*", "model/run_again.cpp",
+    "training/evaluate_text.*", "training/flops.*", "training/head_loss.*", "training/token_losses.*", "training/ranks.*",
+    "cli/eval_task.cpp", "cli/eval_text.cpp", "cli/eval_rank.cpp", "cli/spectrum_text.*", "cli/curves_position.cpp",
+    "experiments/betas.*", "experiments/by_position.*", "experiments/text_run.*", "experiments/judge.*",
+    "experiments/ranks.*", "experiments/effective_rank.*", "experiments/state_walk.*", "experiments/checkpoint_writer.*",
     # generation
     "cli/generate*", "experiments/generate*", "model/draw_token.*", "ops/draw_token/*", "model/held_state.*",
     "model/weight_copies.*", "*/thin_linear.*", "ops/linears/cuda_thin.cpp", "kernels/cuda/rows/draw_token.*",
