@@ -114,12 +114,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
   for (int chunk = 0; chunk < run.chunks; ++chunk) {
     if (chunk + 1 < run.chunks) run.fetch(chunk + 1);
     copy_commit();
-    copy_wait<1>();
-    __syncthreads();
-    const unsigned char* const here = memory + (chunk & 1) * run.layout.bytes;
-    const uint32_t stage = shared_address(here);
-    const float* const vectors = reinterpret_cast<const float*>(here + run.layout.vectors);
-    const int64_t first = int64_t(chunk) * kChunk;
+    const auto [stage, vectors, first] = run.arrived(chunk);
     if (p.states && run.v0 < p.V)
       store_state<kSplit>(S, static_cast<uint16_t*>(p.states), w.states_lo, run.state_row(chunk),
                           p.K);

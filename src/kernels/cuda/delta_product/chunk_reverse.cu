@@ -91,12 +91,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
   for (int chunk = run.chunks - 1; chunk >= 0; --chunk) {
     if (chunk > 0) run.fetch(chunk - 1);
     copy_commit();
-    copy_wait<1>();
-    __syncthreads();
-    const unsigned char* const here = memory + (chunk & 1) * run.layout.bytes;
-    const uint32_t stage = shared_address(here);
-    const float* const vectors = reinterpret_cast<const float*>(here + run.layout.vectors);
-    const int64_t first = int64_t(chunk) * kChunk;
+    const auto [stage, vectors, first] = run.arrived(chunk);
     if (run.v0 < p.V) store_state<kSplit>(G, dstates, w.dstates_lo, run.state_row(chunk), p.K);
     float dD[8][4] = {}, Y[8][4] = {};
     run.template over_keys<4>(dD, G, run.keys(stage, run.layout.k));

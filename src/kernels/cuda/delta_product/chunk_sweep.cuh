@@ -82,6 +82,19 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
     }
     fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   }
+  // What was asked for has come, for the whole block; what was asked for last may be on its way.
+  struct Arrived {
+    uint32_t stage;
+    const float* vectors;
+    int64_t first;
+  };
+  __device__ __forceinline__ Arrived arrived(int chunk) const {
+    copy_wait<1>();
+    __syncthreads();
+    const unsigned char* const here = memory + (chunk & 1) * layout.bytes;
+    return {shared_address(here), reinterpret_cast<const float*>(here + layout.vectors),
+            int64_t(chunk) * kChunk};
+  }
   // A matrix of the stage: keys or queries, T or P, values.
   __device__ __forceinline__ Matrix keys(uint32_t stage, int at) const {
     return {stage + at, row_bytes(KT)};

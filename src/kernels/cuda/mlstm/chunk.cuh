@@ -213,6 +213,19 @@ __device__ __forceinline__ void times_rows(float (&x)[kTiles][4], float above, f
     x[j][0] *= above, x[j][1] *= above, x[j][2] *= below, x[j][3] *= below;
 }
 
+// x += a b, where b is rows `begin` .. of a tile, or their transpose.
+template <int kTiles, class A, class B>
+__device__ __forceinline__ void add_columns(float (&x)[kTiles][4], const A& a, const B& b,
+                                            int begin) {
+#pragma unroll
+  for (int j = 0; j < kTiles; j += 2) multiply(x[j], x[j + 1], a, b.b_columns(begin, 8 * j));
+}
+template <int kTiles, class A, class B>
+__device__ __forceinline__ void add_rows(float (&x)[kTiles][4], const A& a, const B& b, int begin) {
+#pragma unroll
+  for (int j = 0; j < kTiles; j += 2) multiply(x[j], x[j + 1], a, b.b_rows(begin, 8 * j));
+}
+
 // Two neighbouring elements of a row of `size`.
 template <Type kType>
 __device__ __forceinline__ void store_two(void* data, int64_t at, int column, int64_t size, float x,

@@ -109,9 +109,7 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
 #pragma unroll
       for (int i = 0; i < Shape::kColumns; i += 16) {
         const auto a = D.a_rows(top, i);
-#pragma unroll
-        for (int j = 0; j < Shape::kKeyTiles; j += 2)
-          multiply(dq[j], dq[j + 1], a, C.b_rows(i, 8 * j));
+        add_rows(dq, a, C, i);
       }
       times_rows(dq, exp2_of(float(P[0])), exp2_of(float(P[1])));
       along_rows(dq, q, row, before);
@@ -130,9 +128,7 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
           dS[j][i] *= w;
         }
       const auto a = as_fragment<Shape::kParts>(dS[0], dS[1]);
-#pragma unroll
-      for (int j = 0; j < Shape::kKeyTiles; j += 2)
-        multiply(dq[j], dq[j + 1], a, k.b_columns(begin, 8 * j));
+      add_columns(dq, a, k, begin);
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -150,16 +146,12 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
 #pragma unroll
       for (int i = 0; i < Shape::kColumns; i += 16) {
         const auto a = v.a_rows(top, i);
-#pragma unroll
-        for (int j = 0; j < Shape::kKeyTiles; j += 2)
-          multiply(dk[j], dk[j + 1], a, G.b_rows(i, 8 * j));
+        add_rows(dk, a, G, i);
       }
 #pragma unroll
       for (int i = 0; i < kSize; i += 16) {
         const auto a = k.a_rows(top, i);
-#pragma unroll
-        for (int j = 0; j < Shape::kTiles; j += 2)
-          multiply(dv[j], dv[j + 1], a, G.b_columns(i, 8 * j));
+        add_columns(dv, a, G, i);
       }
       const double end = chunk.P[kMlstmRows - 1];
       const float above = mlstm_weight(chunk, end, row, scale),
@@ -182,13 +174,9 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
           dS[j][i] *= w;
         }
       const auto a = as_fragment<Shape::kParts>(dS[0], dS[1]);
-#pragma unroll
-      for (int j = 0; j < Shape::kKeyTiles; j += 2)
-        multiply(dk[j], dk[j + 1], a, q.b_columns(begin, 8 * j));
+      add_columns(dk, a, q, begin);
       const auto b = as_fragment<Shape::kParts>(S[0], S[1]);
-#pragma unroll
-      for (int j = 0; j < Shape::kTiles; j += 2)
-        multiply(dv[j], dv[j + 1], b, D.b_columns(begin, 8 * j));
+      add_columns(dv, b, D, begin);
     }
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -249,9 +237,7 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
       for (int i = 0; i < 4; ++i)
         weight[i] = exp2_of(float(chunk.P[begin + 2 * at.c + i % 2 + i / 2 * 8]));
       const auto a = times_columns<Shape::kParts>(q.a_columns(16 * at.warp, begin), weight);
-#pragma unroll
-      for (int j = 0; j < Shape::kTiles; j += 2)
-        multiply(grad[j], grad[j + 1], a, D.b_columns(begin, 8 * j));
+      add_columns(grad, a, D, begin);
     }
   }
 

@@ -52,9 +52,7 @@ __global__ void __launch_bounds__(kMlstmThreads, 2)
 #pragma unroll
         for (int i = 0; i < kSize; i += 16) {
           const auto a = q.a_rows(16 * at.warp, i);
-#pragma unroll
-          for (int j = 0; j < Shape::kTiles; j += 2)
-            multiply(out[j], out[j + 1], a, before.b_columns(i, 8 * j));
+          add_columns(out, a, before, i);
         }
         times_rows(out, exp2_of(float(P[0])), exp2_of(float(P[1])));
       }
@@ -71,9 +69,7 @@ __global__ void __launch_bounds__(kMlstmThreads, 2)
             S[j][i] = s <= t ? S[j][i] * mlstm_weight(chunk, P[i / 2], s, scale) : 0.f;
           }
         const auto a = as_fragment<Shape::kParts>(S[0], S[1]);
-#pragma unroll
-        for (int j = 0; j < Shape::kTiles; j += 2)
-          multiply(out[j], out[j + 1], a, v.b_columns(begin, 8 * j));
+        add_columns(out, a, v, begin);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -106,9 +102,7 @@ __global__ void __launch_bounds__(kMlstmThreads, 2)
         for (int i = 0; i < 4; ++i)
           weight[i] = mlstm_weight(chunk, end, begin + 2 * at.c + i % 2 + i / 2 * 8, scale);
         const auto a = times_columns<Shape::kParts>(k.a_columns(16 * at.warp, begin), weight);
-#pragma unroll
-        for (int j = 0; j < Shape::kTiles; j += 2)
-          multiply(C[j], C[j + 1], a, v.b_columns(begin, 8 * j));
+        add_columns(C, a, v, begin);
       }
     }
     __syncthreads();
