@@ -96,40 +96,37 @@ inline int columns_of(int64_t V, int64_t blocks_per_128) {
   return V % 128 == 0 && 2 * blocks_per_128 > processors() ? 128 : 64;
 }
 
+// f(element, its key, its column) for what a thread has of a state: rows v and v + 8 of its
+// transpose.
+template <class State, class F>
+__device__ __forceinline__ void each_of_state(State& S, int64_t v, F f) {
+#pragma unroll
+  for (int t = 0; t < int(sizeof(S) / sizeof(S[0])); ++t)
+#pragma unroll
+    for (int u = 0; u < 4; ++u)
+      f(S[t][u], int64_t(t * 8 + threadIdx.x % 4 * 2 + u % 2), v + u / 2 * 8);
+}
 // The unit matrix as a state whose columns begin at v.
 template <int kTiles>
 __device__ __forceinline__ void unit_state(float (&S)[kTiles][4], int64_t K, int64_t v) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
-      S[t][u] = k == v + u / 2 * 8 && k < K ? 1.f : 0.f;
-    }
+  each_of_state(S, v, [&](float& x, int64_t k, int64_t column) {
+    x = k == column && k < K ? 1.f : 0.f;
+  });
 }
-
-// A state [K,V] in float32 to and from rows v0+g, v0+g+8 of its transpose.
+// A state [K,V] in float32.
 template <int kTiles>
 __device__ __forceinline__ void read_state(float (&S)[kTiles][4], const float* from, int64_t K,
                                            int64_t V, int64_t v) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
-      S[t][u] = from && k < K ? from[k * V + v + u / 2 * 8] : 0.f;
-    }
+  each_of_state(S, v, [&](float& x, int64_t k, int64_t column) {
+    x = from && k < K ? from[k * V + column] : 0.f;
+  });
 }
 template <int kTiles>
 __device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* to, int64_t K,
                                             int64_t V, int64_t v) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int u = 0; u < 4; ++u) {
-      const int64_t k = t * 8 + threadIdx.x % 4 * 2 + u % 2;
-      if (k < K) to[k * V + v + u / 2 * 8] = S[t][u];
-    }
+  each_of_state(S, v, [&](float x, int64_t k, int64_t column) {
+    if (k < K) to[k * V + column] = x;
+  });
 }
 // The 128 threads of a warp group.
 __device__ __forceinline__ void meet_group() {
