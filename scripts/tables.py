@@ -89,7 +89,8 @@ def spread(of):
 
 
 def shape(row):
-    return ",".join(str(row[x]) for x in SHAPE) + (" gated" if row["gate"] else "")
+    keys = f", {row['key_heads']} key heads" if "key_heads" in row else ""
+    return ",".join(str(row[x]) for x in SHAPE) + (" gated" if row["gate"] else "") + keys
 
 
 # ------------------------------------------------------------------------------------- speed on a GPU

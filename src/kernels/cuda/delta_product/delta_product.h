@@ -64,4 +64,14 @@ int64_t small_chunks_slots(const DeltaProductInputs& p);
 void small_chunks_forward(const DeltaProductForward& p, const SmallKept& kept, void* stream);
 void small_chunks_backward(const DeltaProductBackward& p, const SmallKept& kept, void* stream);
 
+// -------------------------------------------------------------------------------- shared keys
+// The gradients of keys or queries that `group` heads share, from those that each head left.
+struct SharedGradient {
+  Type type = Type::kFloat32;
+  int64_t rows = 0, group = 1, K = 0;
+  const void* heads = nullptr;  // [rows,group,K], on 16 bytes
+  void* sums = nullptr;         // [rows,K], on 16 bytes
+};
+void add_heads(const SharedGradient& p, void* stream);
+
 }  // namespace lrnn::kernels::cuda
