@@ -9,6 +9,7 @@
 #include "ops/torch.h"
 #include "tests/training/random_text.h"
 #include "training/flops.h"
+#include "training/head_loss.h"
 #include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
@@ -54,7 +55,7 @@ const Shape kShapes[] = {
 
 struct Options {
   std::string only, accuracy = "auto", recompute = "auto";
-  int64_t updates = 20, accumulate = 1;
+  int64_t updates = 20, accumulate = 1, blocks = 0;
   bool loss = false, eager = false;
 };
 
@@ -69,6 +70,7 @@ void model(const Shape& shape, const Options& options) {
   train.batch = shape.batch * options.accumulate, train.accumulate = options.accumulate;
   train.lr = 3e-4, train.warmup = 512, train.betas = {0.9, 0.95}, train.weight_decay = 0.01;
   train.clip = 1, train.precision = "bfloat16", train.recompute = options.recompute;
+  train.recompute_blocks = options.blocks;
 
   const RandomText task(kVocabulary, shape.length);
   lrnn::model::Model net(config, kVocabulary, 42);
@@ -95,6 +97,7 @@ void model(const Shape& shape, const Options& options) {
             {"length", shape.length},
             {"accumulate", train.accumulate},
             {"recompute", train.recompute},
+            {"recompute_blocks", training::recompute_of(train, net, true).blocks},
             {"accuracy", options.accuracy},
             {"recorded", !options.eager},
             {"first_loss", first_loss},
@@ -163,6 +166,7 @@ int run(int argc, char** argv) {
   app.add_option("--accumulate", options.accumulate, "parts")->check(CLI::PositiveNumber);
   app.add_option("--accuracy", options.accuracy, "auto, fast, accurate or exact");
   app.add_option("--recompute", options.recompute, "auto, none, cheap or block");
+  app.add_option("--recompute-blocks", options.blocks, "of so many blocks; 0: as training does");
   app.add_flag("--eager", options.eager, "record nothing");
   app.add_flag("--loss", options.loss, "the loss op, and no model");
   CLI11_PARSE(app, argc, argv);

@@ -85,8 +85,7 @@ class Estimator {
         gpu_(gpu),
         element_(model.config().dtype == "float64" ? 8 : 4),
         narrow_(config.precision == "bfloat16" ? kNarrow : 1),
-        recompute_(recompute_of(config, model.vocabulary(), gpu)),
-        kept_(recompute_ == model::Model::Recompute::kCheap ? kCheap * kKept : kKept),
+        recompute_(recompute_of(config, model, gpu)),
         widths_(widths_of(model)) {}
 
   // Forward and backward of one part of a batch.
@@ -102,12 +101,15 @@ class Estimator {
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
-      const double given = kept_ * (last ? widths_[i].mixer : widths_[i].block);
+      const auto how =
+          int64_t(i) < recompute_.blocks ? recompute_.what : model::Model::Recompute::kNothing;
+      const double given = (how == model::Model::Recompute::kCheap ? kCheap * kKept : kKept) *
+                           (last ? widths_[i].mixer : widths_[i].block);
       double block = here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
         block += kScores * count * s.longest * s.longest *
                  heads_of(model_.config().mixer_of(int64_t(i)));
-      if (recompute_ == model::Model::Recompute::kBlocks)
+      if (how == model::Model::Recompute::kBlocks)
         numbers += tokens * width * (1 + narrow_), most = std::max(most, block);
       else
         numbers += block;
@@ -147,8 +149,7 @@ class Estimator {
   const TrainConfig& config_;
   bool gpu_;
   double element_, narrow_;
-  model::Model::Recompute recompute_;
-  double kept_;
+  Recomputed recompute_;
   std::vector<Width> widths_;
 };
 
@@ -161,8 +162,13 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
       double(model.parameter_count()) * (model.config().dtype == "float64" ? 8 : 4);
   MemoryEstimate out;
   out.weights = out.gradients = weights;
-  out.optimizer = (gpu ? 2 : 4) * weights;
-  if (gpu && config.precision == "bfloat16") out.weights += weights / 2;  // a narrow copy
+  // The averages; in memory of the CPU also what a checkpoint is written from while training goes
+  // on, a copy of them and of the weights.
+  out.optimizer = (gpu ? 2 : 5) * weights;
+  if (gpu && config.precision == "bfloat16") {
+    out.weights += weights / 2;  // a narrow copy, and gradients as narrow
+    out.gradients = config.accumulate > 1 ? 1.5 * weights : weights / 2;
+  }
   out.batch = of.batch();
   out.evaluation = of.evaluation();
   out.spare = (gpu ? kGpuSpare : kSpare) * std::max(out.batch, out.evaluation);
