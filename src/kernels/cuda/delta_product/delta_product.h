@@ -30,6 +30,11 @@ void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
 // `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are workspace.
 void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
 
+// Beside it, where nothing is kept for backward: up to eight micro-steps of bfloat16 inputs from a
+// state, as decoding has them.
+bool few_steps_fit(const DeltaProductInputs& p);
+void few_steps_forward(const DeltaProductForward& p, void* stream);
+
 // ------------------------------------------------------------------------------------- small
 // K and V; rows must lie on 16 bytes.
 bool small_fits(const DeltaProductInputs& p);
