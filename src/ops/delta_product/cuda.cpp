@@ -201,7 +201,11 @@ void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vecto
   p.final_state = out.state.data_ptr();
   if (save) p.error = kept[0].data_ptr(), p.states = kept[1].data_ptr();
   switch (call.method) {
-    case Method::kExact: return kernels::cuda::exact_forward(p, chunk_of(p), on.stream());
+    case Method::kExact:
+      // Who asks for exact wants the bits of longer pieces.
+      if (!save && call.in.accuracy != "exact" && kernels::cuda::few_steps_fit(p))
+        return kernels::cuda::few_steps_forward(p, on.stream());
+      return kernels::cuda::exact_forward(p, chunk_of(p), on.stream());
     case Method::kSmall: return kernels::cuda::small_forward(p, on.stream());
     case Method::kSmallChunks:
       return kernels::cuda::small_chunks_forward(
