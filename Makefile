@@ -52,8 +52,8 @@ bench-gpu: build  ## the GPU kernels: agree, then time; how right they are at be
 	@ninja -C build -j $(JOBS) benchmarks_gpu
 	@bench/gpu.sh build
 
-bench-lm: build  ## language models on a GPU: start, tokens a second, memory; PEER=--peer beside fla's
-	@ninja -C build -j $(JOBS) lm_gpu_bench
+bench-lm: build  ## language models on a GPU: training and generating; PEER=--peer beside fla's
+	@ninja -C build -j $(JOBS) lm_gpu_bench generate_gpu_bench
 	@$$([ -x .venv/bin/python3 ] && echo .venv/bin/python3 || echo python3) bench/lm.py --build build $(PEER) | tee build/bench-lm.jsonl
 
 gpu-check: build  ## every GPU kernel under compute-sanitizer; the report is build/gpu-check.txt

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Training language models of the papers on one GPU, random weights and random tokens: from the start of
-the process to its first update, tokens a second, peak memory; and our loss op beside its three products.
-One JSON line each.
+the process to its first update, tokens a second, peak memory; our loss op beside its three products; and
+tokens a second of generating with 1 and with 256 sequences (`bench` is generate). One JSON line each.
 
   python3 bench/lm.py [--only 340M] [--updates 20] [--peer] [--build build] [-- MORE]
+  python3 bench/lm.py --generate     that alone: BUILD/generate_gpu_bench, to which MORE goes (--parts)
   python3 bench/lm.py --install      fla and what it needs, into .peers (never committed)
 
 Ours is BUILD/lm_gpu_bench, a process for each model; MORE goes to it (--accuracy fast, --recompute block,
@@ -28,6 +29,7 @@ MODELS = {
     "1.3B DeltaNet": dict(width=2048, heads=16, hidden=5632, batch=8, length=2048, tied=False),
     "392M DeltaProduct3": dict(width=1024, heads=6, hidden=2816, batch=8, length=4096, tied=True, householders=3),
 }
+GENERATES = "340M DeltaNet"
 
 
 def stop(message, hint):
@@ -113,6 +115,7 @@ def main():
     parser.add_argument("--theirs", help=argparse.SUPPRESS)  # one model of fla's, in a process of its own
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="where our program is (build)")
     parser.add_argument("--only", default="", metavar="TEXT", help="models whose name holds TEXT")
+    parser.add_argument("--generate", action="store_true", help="only generating")
     parser.add_argument("--updates", type=int, default=20, help="that are timed (20)")
     parser.add_argument("more", nargs="*", help="for our program, behind --")
     options = parser.parse_args()
@@ -122,13 +125,18 @@ def main():
         sys.path.append(str(options.peers))
         theirs(options.theirs, MODELS[options.theirs], options.updates)
         return
-    program = options.build / "lm_gpu_bench"
-    if not program.exists():
-        stop(f"{program} does not exist", "`ninja -C build benchmarks_gpu` where nvcc and a GPU are found")
+    program, generator = options.build / "lm_gpu_bench", options.build / "generate_gpu_bench"
+    for needed in (program, generator)[options.generate:]:
+        if not needed.exists():
+            stop(f"{needed} does not exist", "`ninja -C build benchmarks_gpu` where nvcc and a GPU are found")
+    if options.generate:
+        sys.exit(0 if ours(generator, ["--only", options.only or GENERATES, *options.more]) else 1)
     chosen = [name for name in MODELS if options.only in name]
     if not chosen:
         stop(f"no model is called {options.only}", "the models: " + ", ".join(MODELS))
     good = bool(ours(program, ["--loss"])) if not options.only else True
+    if options.only in GENERATES:
+        good = bool(ours(generator, ["--only", GENERATES])) and good
     for name in chosen:
         mine = ours(program, ["--only", name, "--updates", str(options.updates), *options.more])
         good = good and bool(mine)

@@ -46,7 +46,8 @@ def outer(k, v):
 
 
 def delta_definition(x):
-    q, k, v, beta, log_gate = x["q"], x["k"], x["v"], x["beta"], x.get("log_gate")
+    v, beta, log_gate = x["v"], x["beta"], x.get("log_gate")
+    q, k = (y.repeat_interleave(v.shape[3] // y.shape[-2], -2) for y in (x["q"], x["k"]))
     B, T, N, H, K = k.shape
     S, o = q.new_zeros(B, H, K, v.shape[-1]), []
     for t in range(T):
@@ -87,10 +88,13 @@ def fla_delta_product(x):
                                      num_householder=x["k"].shape[2], output_final_state=True)
 
 
-def delta(B, T, N, H, K, V, gate=False, float32=False):
+def delta(B, T, N, H, K, V, gate=False, float32=False, key_heads=None):
+    """Fewer key heads than value heads, as Qwen3-Next and Qwen3.5 have them, come with steps up to 1."""
+    G, largest = key_heads or H, 1 if key_heads else 2
+
     def inputs():
-        x = dict(q=unit(normal(B, T, H, K)), k=unit(normal(B, T, N, H, K)),
-                 v=normal(B, T, N, H, V), beta=2 * normal(B, T, N, H).sigmoid())
+        x = dict(q=unit(normal(B, T, G, K)), k=unit(normal(B, T, N, G, K)),
+                 v=normal(B, T, N, H, V), beta=largest * normal(B, T, N, H).sigmoid())
         if gate:
             x["log_gate"] = F.logsigmoid(normal(B, T, H) + 4)
         return x if float32 else in_bfloat16(x, but=("beta", "log_gate"))
@@ -102,6 +106,8 @@ def delta(B, T, N, H, K, V, gate=False, float32=False):
     else:  # the chunk form refuses float32
         theirs, name = fla_delta_rule, "fused_recurrent_delta_rule" if float32 else "chunk_delta_rule"
     shape = dict(B=B, T=T, N=N, H=H, K=K, V=V, gate=gate, dtype="fp32" if float32 else "bf16")
+    if key_heads:
+        shape["key_heads"] = key_heads
     return Case("delta_product", shape, inputs, delta_definition, delta_ours, theirs,
                 f"fla-core {name}", ("exact",) if float32 else ("fast", "accurate"))
 
@@ -221,6 +227,8 @@ CASES = [
     delta(8, 4096, 1, 16, 128, 128, gate=True),
     delta(1, 32768, 1, 16, 128, 128, gate=True),
     delta(8, 4096, 2, 16, 128, 128, gate=True),
+    *(delta(1, T, 1, H, 128, 128, gate=True, key_heads=G)
+      for T in (8192, 32768, 65536) for G, H in ((2, 8), (4, 16), (16, 32), (16, 64))),
     delta(8, 2048, 1, 8, 128, 256),
     delta(256, 64, 1, 4, 32, 32, float32=True),
     gla(8, 2048, 16, 64, 64),

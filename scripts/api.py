@@ -29,7 +29,7 @@ Everything is in `namespace lrnn::ops` and in `liblrnn.so`; `find_package(lrnn)`
 [examples/cpp](../examples/cpp/CMakeLists.txt) shows how. In Python the same ops are `lrnn.NAME`, and
 `torch.ops.lrnn.NAME` after `import lrnn` ([Python](python.md)).
 
-* Shapes: B sequences, T tokens, N steps a token, H heads, K key and V value channels. `[B,T,H,D]` throughout.
+* Shapes: B sequences, T tokens, N steps a token, H heads (G of keys), K key and V value channels. `[B,T,H,D]` throughout.
 * Any length from 1 on, any sizes; float32, float64, bfloat16, or float16 through float32. The state is float32 for inputs
   of 16 bits.
 * The state goes in and comes out: a decoding step is a call with T = 1.

@@ -89,7 +89,8 @@ def spread(of):
 
 
 def shape(row):
-    return ",".join(str(row[x]) for x in SHAPE) + (" gated" if row["gate"] else "")
+    keys = f", {row['key_heads']} key heads" if "key_heads" in row else ""
+    return ",".join(str(row[x]) for x in SHAPE) + (" gated" if row["gate"] else "") + keys
 
 
 # ------------------------------------------------------------------------------------- speed on a GPU
@@ -140,6 +141,8 @@ def language_models():
         settings = "`fast`" if row["accuracy"] == "fast" else "`accurate`"
         if row["recompute"] != "none":  # auto is cheap for a language model on a GPU
             settings += ", recompute " + row["recompute"].replace("auto", "cheap")
+            if row.get("recompute_blocks"):
+                settings += f" in {row['recompute_blocks']} blocks"
         if row["accumulate"] > 1:
             settings += f", {row['accumulate']} parts"
         rows.append([f"{row['model']}, {row['batch'] // row['accumulate']} × {row['length']:,}", settings,

@@ -16,6 +16,26 @@ Json errors_of(const std::vector<Tensor>& got, const std::vector<Tensor>& want) 
   return errors;
 }
 
+// What heads that share keys are spared: the same numbers with every key head repeated, as kernels
+// want it that know no shared ones. Both forward and, with backward, the sums over heads included.
+Json repeated_ms(const ops::DeltaProduct& in, const Tensor& d_o) {
+  const auto repeated = [&] {
+    ops::DeltaProduct one = in;
+    const int64_t group = in.v.size(3) / in.k.size(3);
+    one.q = in.q.repeat_interleave(group, 2), one.k = in.k.repeat_interleave(group, 3);
+    return one;
+  };
+  const auto forward = [&] { ops::delta_product(repeated()); };
+  const auto both = [&] {
+    const auto grads = with_gradients(repeated(), d_o, {});
+    for (const size_t i : {2, 3})  // dq and dk
+      grads[i].unflatten(-2, {in.k.size(3), -1}).sum(-2);
+  };
+  const double forward_ms = graph_time_of(forward);
+  const torch::AutoGradMode on(true);
+  return {forward_ms, graph_time_of(both, 15)};
+}
+
 void run(Case c, const Ceilings& ceilings) {
   auto in = make(c);
   const Tensor d_o = torch::randn({c.B, c.T, c.H, c.V}, in.v.options());
@@ -38,6 +58,7 @@ void run(Case c, const Ceilings& ceilings) {
   line["both"] = ceilings.rates(graph_time_of(both, 15), both_cost(c));
   line["called_ms"] = {time_of(forward), time_of(both, 15)};
   line["peak_mib"] = peak_mib(both, given);
+  if (c.G() < c.H) line["repeated_ms"] = repeated_ms(in, d_o);
   print(line);
 }
 
@@ -62,12 +83,16 @@ void decode(Case c, const Ceilings& ceilings) {
 }  // namespace
 }  // namespace lrnn::bench
 
-int main() {
+// With the argument `shared`: heads that share keys, alone.
+int main(int argc, char** argv) {
   using namespace lrnn::bench;
   if (!has_gpu()) return 0;
+  const bool shared = argc > 1 && std::string(argv[1]) == "shared";
   const auto ceilings = Ceilings::measure();
   print(ceilings.json());
-  for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu) run(c, ceilings), forget();
+  for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu)
+    if (!shared || c.G() < c.H) run(c, ceilings), forget();
+  if (shared) return 0;
   decode({.B = 64, .H = 16, .K = 128, .V = 128, .dtype = torch::kBFloat16}, ceilings);
   decode({.B = 256, .H = 4, .K = 32, .V = 32, .dtype = torch::kFloat32}, ceilings);
   return 0;

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "bench/cuda/lm_shapes.h"
 #include "bench/cuda/timing.h"
 #include "ops/every_op.h"
 #include "ops/gpu.h"
@@ -9,6 +10,7 @@
 #include "ops/torch.h"
 #include "tests/training/random_text.h"
 #include "training/flops.h"
+#include "training/head_loss.h"
 #include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
@@ -26,35 +28,9 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-struct Shape {
-  const char* name;
-  const char* config;
-  int64_t batch, length;
-};
-constexpr int64_t kVocabulary = 32000;
-const Shape kShapes[] = {
-    {"340M DeltaNet",
-     "width: 1024\nlayers: 24\ntied: false\nmlp: {hidden: 2816}\n"
-     "mixer: {name: delta_product, heads: 8, key_dim: 128, householders: 1",
-     16, 2048},
-    {"1.3B DeltaNet",
-     "width: 2048\nlayers: 24\ntied: false\nmlp: {hidden: 5632}\n"
-     "mixer: {name: delta_product, heads: 16, key_dim: 128, householders: 1",
-     8, 2048},
-    {"392M DeltaProduct3",
-     "width: 1024\nlayers: 24\ntied: true\nmlp: {hidden: 2816}\n"
-     "mixer: {name: delta_product, heads: 6, key_dim: 128, householders: 3",
-     8, 4096},
-    // To try this program with, on any GPU and in seconds.
-    {"5M DeltaNet",
-     "width: 128\nlayers: 2\ntied: true\nmlp: {hidden: 256}\n"
-     "mixer: {name: delta_product, heads: 2, key_dim: 64, householders: 1",
-     16, 512},
-};
-
 struct Options {
   std::string only, accuracy = "auto", recompute = "auto";
-  int64_t updates = 20, accumulate = 1;
+  int64_t updates = 20, accumulate = 1, blocks = 0;
   bool loss = false, eager = false;
 };
 
@@ -62,13 +38,12 @@ double gib(int64_t bytes) { return double(bytes) / double(int64_t(1) << 30); }
 
 void model(const Shape& shape, const Options& options) {
   namespace allocator = c10::cuda::CUDACachingAllocator;
-  const auto config = load<lrnn::model::ModelConfig>(
-      Section::from_text(cat(shape.config, ", accuracy: ", options.accuracy,
-                             "}\ninit: {scheme: deltaproduct, std: 0.006}\ndecay: matrices")));
+  const auto config = config_of(shape, options.accuracy);
   training::TrainConfig train;
   train.batch = shape.batch * options.accumulate, train.accumulate = options.accumulate;
   train.lr = 3e-4, train.warmup = 512, train.betas = {0.9, 0.95}, train.weight_decay = 0.01;
   train.clip = 1, train.precision = "bfloat16", train.recompute = options.recompute;
+  train.recompute_blocks = options.blocks;
 
   const RandomText task(kVocabulary, shape.length);
   lrnn::model::Model net(config, kVocabulary, 42);
@@ -95,6 +70,7 @@ void model(const Shape& shape, const Options& options) {
             {"length", shape.length},
             {"accumulate", train.accumulate},
             {"recompute", train.recompute},
+            {"recompute_blocks", training::recompute_of(train, net, true).blocks},
             {"accuracy", options.accuracy},
             {"recorded", !options.eager},
             {"first_loss", first_loss},
@@ -163,6 +139,7 @@ int run(int argc, char** argv) {
   app.add_option("--accumulate", options.accumulate, "parts")->check(CLI::PositiveNumber);
   app.add_option("--accuracy", options.accuracy, "auto, fast, accurate or exact");
   app.add_option("--recompute", options.recompute, "auto, none, cheap or block");
+  app.add_option("--recompute-blocks", options.blocks, "of so many blocks; 0: as training does");
   app.add_flag("--eager", options.eager, "record nothing");
   app.add_flag("--loss", options.loss, "the loss op, and no model");
   CLI11_PARSE(app, argc, argv);

@@ -47,27 +47,31 @@ inline double relative_error(const Tensor& got, const Tensor& want) {
 inline Cost forward_cost(const Case& p) {
   const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
   const double K = double(p.K), V = double(p.V), N = double(p.N), C = 64;
-  return {heads * (size * (1 + N) * (K + V) + 4 * (N + (p.gate ? 1 : 0))),
+  const double keys = K * double(p.G()) / double(p.H);  // of a head's share in memory
+  return {heads * (size * (1 + N) * (keys + V) + 4 * (N + (p.gate ? 1 : 0))),
           heads * (N * (4 * K * V + 2 * C * (K + V)) + 2 * K * V + 2 * C * (K + V))};
 }
 inline Cost both_cost(const Case& p) {
   const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
-  const double K = double(p.K), V = double(p.V), N = double(p.N);
+  const double V = double(p.V), N = double(p.N);
+  const double keys = double(p.K) * double(p.G()) / double(p.H);
   Cost cost = forward_cost(p);
-  cost.bytes += heads * (size * (2 * K + V + 2 * N * (K + V)) + 8 * (N + (p.gate ? 1 : 0)));
+  cost.bytes += heads * (size * (2 * keys + V + 2 * N * (keys + V)) + 8 * (N + (p.gate ? 1 : 0)));
   return {cost.bytes, 3 * cost.flops};
 }
 
 inline Json line_of(const Case& p) {
-  return {{"op", "delta_product"},
-          {"B", p.B},
-          {"T", p.T},
-          {"N", p.N},
-          {"H", p.H},
-          {"K", p.K},
-          {"V", p.V},
-          {"gate", p.gate},
-          {"dtype", p.dtype == torch::kBFloat16 ? "bf16" : "fp32"}};
+  Json line = {{"op", "delta_product"},
+               {"B", p.B},
+               {"T", p.T},
+               {"N", p.N},
+               {"H", p.H},
+               {"K", p.K},
+               {"V", p.V},
+               {"gate", p.gate},
+               {"dtype", p.dtype == torch::kBFloat16 ? "bf16" : "fp32"}};
+  if (p.G() < p.H) line["key_heads"] = p.G();
+  return line;
 }
 
 }  // namespace lrnn::bench

@@ -1,6 +1,6 @@
 """The ops: torch.ops.lrnn.* with names, types and words.
 
-Letters of shapes: B sequences of T tokens, H heads, keys of K and values of V channels, N steps or
+Letters of shapes: B sequences of T tokens, H heads, G of keys, keys of K and values of V channels, N steps or
 states, D channels, W taps. What holds for all of them:
 
 * Tensors of a sequence are float32, float64, bfloat16 or float16. States are float32 (float64 beside
@@ -57,9 +57,13 @@ def delta_product(
     With |k| = 1 a step of beta = 1 is a projection and one of beta = 2 a reflection, which is what lets
     it count modulo two.
 
+    Keys and queries may have fewer heads than values (16 for 32 in Qwen3-Next): G heads, of which H is a
+    multiple. Head h then reads key head h // (H // G), as after k.repeat_interleave(H // G, -2), but nothing
+    is repeated in memory. Gradients of q and k are sums over the heads that read them, in their order.
+
     Args:
-        q: [B,T,H,K]
-        k: [B,T,N,H,K], N steps a token
+        q: [B,T,G,K], G = H or a divisor of it
+        k: [B,T,N,G,K], N steps a token
         v: [B,T,N,H,V]
         beta: [B,T,N,H], of the type of k or float32
         log_gate: [B,T,H], of the type of k or float32; a gate of 1 without it

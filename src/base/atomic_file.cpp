@@ -91,22 +91,26 @@ void write_atomically(const std::string& path, std::string_view bytes) {
   write_atomically(path, std::vector<std::string_view>{bytes});
 }
 
-std::string read_file(const std::string& path) {
+void read_in_pieces(const std::string& path, const std::function<void(std::string_view)>& take) {
   File file(path, O_RDONLY);
   if (!file.is_open()) fail("cannot read", path, errno);
   struct stat info;
   if (::fstat(file.fd(), &info) != 0) fail("cannot read", path, errno);
   if (!S_ISREG(info.st_mode)) throw Error(cat("cannot read ", path, ": it is not a file"));
-  std::string out;
-  out.reserve(static_cast<size_t>(info.st_size));
-  std::string buffer(size_t{1} << 20, '\0');
+  std::string buffer(std::clamp<size_t>(size_t(info.st_size), 1, size_t{1} << 20), '\0');
   for (;;) {
     const ssize_t n = ::read(file.fd(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail("cannot read", path, errno);
-    if (n == 0) return out;
-    out.append(buffer.data(), static_cast<size_t>(n));
+    if (n == 0) return;
+    take({buffer.data(), static_cast<size_t>(n)});
   }
+}
+
+std::string read_file(const std::string& path) {
+  std::string out;
+  read_in_pieces(path, [&](std::string_view piece) { out.append(piece); });
+  return out;
 }
 
 }  // namespace lrnn

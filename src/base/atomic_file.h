@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,5 +17,7 @@ void write_atomically(const std::string& path, const std::vector<std::string_vie
 
 // The whole file, or an Error that names it.
 std::string read_file(const std::string& path);
+// The same from its beginning to its end, a megabyte or less at a time.
+void read_in_pieces(const std::string& path, const std::function<void(std::string_view)>& take);
 
 }  // namespace lrnn

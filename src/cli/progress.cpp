@@ -15,7 +15,10 @@ constexpr double kPlainSeconds = 5;
 
 // Steps are no measure of a language model's speed.
 std::string speed(const experiments::Progress& p) {
-  if (p.text) return fmt::format("{} tokens/s", thousands(int64_t(p.tokens_per_second)));
+  if (p.text)
+    return fmt::format("{} tokens/s  {}", thousands(int64_t(p.speed.tokens_per_second)),
+                       p.speed.mfu >= 0 ? fmt::format("MFU {:.1f} %", 100 * p.speed.mfu)
+                                        : fmt::format("{:.3g} TFLOP/s", p.speed.flops / 1e12));
   return fmt::format("{:.1f} steps/s", p.steps_per_second);
 }
 

@@ -10,6 +10,7 @@
 #include "cli/train.h"
 #include "experiments/run.h"
 #include "figures/table.h"
+#include "training/flops.h"
 
 namespace lrnn::cli {
 namespace {
@@ -43,6 +44,8 @@ int show_config(const ShowArguments& a) {
   const auto model = model::Model::shapes(config.model, task->vocabulary());
   const auto memory = training::estimate_memory(*model, *task, config.train);
   const auto resolved = experiments::resolve(config);
+  const double flops =
+      training::flops_per_token(*model, task->length(lrnn::tasks::Split::kTrain).hi);
 
   int64_t total = 0;
   figures::Table table({"tensor", "shape", "parameters", "decay"});
@@ -65,6 +68,7 @@ int show_config(const ShowArguments& a) {
                 {"mixers", block_mixers(config.model)},
                 {"state_floats", model->state_size()},
                 {"state_floats_per_token", model->state_size(1) - model->state_size()},
+                {"flops_per_token", flops},
                 {"memory", to_json(memory)},
                 {"tensors", tensors}});
     return kDone;
@@ -78,6 +82,7 @@ int show_config(const ShowArguments& a) {
       "{} blocks of width {}; {} parameters; a state of {} floats per sequence{}; {} token ids\n",
       config.model.layers, config.model.width, thousands(total), thousands(model->state_size()),
       per_token > 0 ? " and " + thousands(per_token) + " per token" : "", task->vocabulary());
+  std::cout << fmt::format("training multiplies and adds {:.4g} MFLOP a token\n", flops / 1e6);
   std::cout << "training takes " << memory_text(memory) << "\n";
   return kDone;
 }

@@ -51,26 +51,27 @@ void remove_folder(const fs::path& path) {
   fs::remove_all(doomed, ignored);
 }
 
-void write_manifest(const std::string& folder) {
+void write_manifest(const std::string& folder, const Checkpoints::Sums& known) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   Json files = Json::object();
   for (const auto& name : names) {
-    const auto bytes = read_file(folder + "/" + name);
-    files[name] = {{"bytes", bytes.size()}, {"crc32c", crc32c(bytes)}};
+    const auto found = known.find(name);
+    const FileSum sum = found != known.end() ? found->second : sum_of_file(folder + "/" + name);
+    files[name] = {{"bytes", sum.bytes}, {"crc32c", sum.crc32c}};
   }
   const Json manifest{{"files", files}, {"crc32c", crc32c(files.dump())}};
   write_atomically(folder + "/" + kManifest, manifest.dump(2) + "\n");
 }
 
 std::string damage_of_file(const std::string& path, const Json& expected) {
-  const auto bytes = read_file(path);
+  const auto sum = sum_of_file(path);
   const auto size = expected.at("bytes").get<uint64_t>();
-  if (bytes.size() != size)
-    return cat(path, " has ", bytes.size(), " bytes instead of ", size,
-               bytes.size() < size ? ": it was cut short" : "");
-  if (crc32c(bytes) != expected.at("crc32c").get<std::string>())
+  if (sum.bytes != size)
+    return cat(path, " has ", sum.bytes, " bytes instead of ", size,
+               sum.bytes < size ? ": it was cut short" : "");
+  if (sum.crc32c != expected.at("crc32c").get<std::string>())
     return cat(path, " is damaged: its checksum is not the one in ", kManifest);
   return "";
 }
@@ -102,15 +103,14 @@ std::vector<int64_t> Checkpoints::steps() const {
 }
 
 void Checkpoints::save(int64_t step,
-                       const std::function<void(const std::string& folder)>& write) const {
+                       const std::function<Sums(const std::string& folder)>& write) const {
   const std::string final = path(step);
   const std::string making = folder_ + "/" + kUnfinished + fs::path(final).filename().string();
   std::error_code ignored;
   fs::remove_all(making, ignored);
   try {
     fs::create_directories(making);
-    write(making);
-    write_manifest(making);
+    write_manifest(making, write(making));
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(making, ignored);
     throw Error(cat("cannot write ", e.path1().string(), ": ", e.code().message()));

@@ -1,9 +1,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/checksum.h"
 
 namespace lrnn::experiments {
 
@@ -14,8 +17,11 @@ class Checkpoints {
  public:
   explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
 
-  // `write` fills an empty folder. Replaces a checkpoint of the same step.
-  void save(int64_t step, const std::function<void(const std::string& folder)>& write) const;
+  // Files by their names, where whoever wrote them knows what is in them.
+  using Sums = std::map<std::string, FileSum>;
+  // `write` fills an empty folder; files whose sums it does not return are read again for them.
+  // Replaces a checkpoint of the same step.
+  void save(int64_t step, const std::function<Sums(const std::string& folder)>& write) const;
 
   std::vector<int64_t> steps() const;  // ascending; whether they are whole is another question
   std::string path(int64_t step) const;

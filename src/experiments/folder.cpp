@@ -38,7 +38,8 @@ std::string now() {
 
 // Keys that change neither weights nor metrics may differ when a run goes on.
 bool harmless(const std::string& difference) {
-  for (const char* key : {"train.keep", "train.checkpoint_every"})
+  for (const char* key :
+       {"train.keep", "train.checkpoint_every", "train.recompute", "train.recompute_blocks"})
     if (difference.rfind(std::string(key) + ":", 0) == 0) return true;
   return false;
 }

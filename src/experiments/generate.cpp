@@ -1,9 +1,15 @@
 #include "experiments/generate.h"
 
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <algorithm>
+#include <deque>
+#include <optional>
 
 #include "base/random.h"
-#include "model/decoder.h"
+#include "model/continuation.h"
+#include "model/weight_copies.h"
 #include "ops/torch.h"
 #include "training/precision.h"
 #include "training/token_losses.h"
@@ -37,6 +43,40 @@ model::State side_by_side(const model::State& state, int64_t sequences) {
   return out;
 }
 
+// Tokens [steps,B] that are on their way to the host.
+class Coming {
+ public:
+  explicit Coming(const Tensor& ids) {
+    if (ids.device().is_cpu()) {
+      ids_ = ids;
+      return;
+    }
+    ids_ = torch::empty(ids.sizes(), torch::TensorOptions(torch::kInt64).pinned_memory(true));
+    ids_.copy_(ids, /*non_blocking=*/true);
+    ready_.emplace(ids.device().type());
+    ready_->record(c10::impl::VirtualGuardImpl(ids.device().type()).getStream(ids.device()));
+  }
+  const Tensor& wait() {
+    if (ready_) ready_->synchronize();
+    return ids_;
+  }
+
+ private:
+  Tensor ids_;
+  std::optional<c10::Event> ready_;
+};
+
+// The numbers that decide the draws of so many steps from a position on, float64 [steps,B].
+Tensor numbers(const GenerateOptions& options, uint64_t position, int64_t steps, bool for_gpu) {
+  Tensor u = torch::empty({steps, options.sequences},
+                          torch::TensorOptions(torch::kFloat64).pinned_memory(for_gpu));
+  auto* at = u.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < steps; ++i)
+    for (int64_t s = 0; s < options.sequences; ++s)
+      *at++ = Random(options.seed, kDrawStream + uint64_t(s), position + uint64_t(i)).uniform();
+  return u;
+}
+
 }  // namespace
 
 void generate(model::Model& model, const std::string& precision, const std::vector<int64_t>& prompt,
@@ -46,24 +86,36 @@ void generate(model::Model& model, const std::string& precision, const std::vect
   const torch::InferenceMode no_gradients;
   const training::Precision guard(precision, model.device().type());
   const int64_t count = options.sequences;
-  model::Decoder decoder(model, count);
-  if (prompt.size() > 1) decoder.go_on(side_by_side(read_prompt(model, prompt), count));
+  const bool gpu = !model.device().is_cpu();
+  // Weights are cast, and packed, once; on a CPU autocast keeps its casts.
+  std::optional<model::WeightCopies> copies;
+  if (gpu)
+    copies.emplace(
+        model, precision == "bfloat16" ? torch::kBFloat16 : model.parameters().at(0).scalar_type());
+  model::State state;
+  if (prompt.size() > 1) state = side_by_side(read_prompt(model, prompt), count);
+  model::Continuation continuation(model, options.drawing, std::move(state),
+                                   torch::full({count}, prompt.back(), torch::kInt64),
+                                   options.record);
 
-  Tensor tokens = torch::full({count}, prompt.back(), torch::kInt64);
+  // A GPU draws the next tokens while the host reads the last ones. What it has drawn for a
+  // sequence that had ended is dropped.
+  const size_t ahead = gpu ? 2 : 1;
+  std::deque<Coming> coming;
   std::vector<bool> ended(static_cast<size_t>(count), false);
-  int64_t left = count;
-  for (int64_t i = 0; i < options.tokens && left > 0; ++i) {
-    const Tensor logits = decoder.step(tokens).to(torch::kFloat32).cpu().contiguous();
-    const uint64_t position = uint64_t(prompt.size()) + uint64_t(i);
-    for (int64_t s = 0; s < count; ++s) {
-      if (ended[size_t(s)]) continue;
-      const double u = Random(options.seed, kDrawStream + uint64_t(s), position).uniform();
-      const int64_t token =
-          model::draw_token(logits.const_data_ptr<float>() + s * model.vocabulary(),
-                            model.vocabulary(), options.drawing, u);
-      tokens.mutable_data_ptr<int64_t>()[s] = token;
-      if (!said(s, token)) ended[size_t(s)] = true, --left;
+  for (int64_t drawn = 0, read = 0, left = count; read < options.tokens && left > 0;) {
+    while (coming.size() < ahead && drawn < options.tokens) {
+      const int64_t steps = continuation.steps(options.tokens - drawn);
+      coming.emplace_back(continuation.next(
+          numbers(options, uint64_t(prompt.size()) + uint64_t(drawn), steps, gpu)));
+      drawn += steps;
     }
+    const Tensor ids = coming.front().wait();
+    coming.pop_front();
+    for (int64_t i = 0; i < ids.size(0) && read < options.tokens && left > 0; ++i, ++read)
+      for (int64_t s = 0; s < count; ++s)
+        if (!ended[size_t(s)] && !said(s, ids.const_data_ptr<int64_t>()[i * count + s]))
+          ended[size_t(s)] = true, --left;
   }
 }
 

@@ -17,7 +17,7 @@ Line to_json(const Progress& p) {
            {"steps_per_second", p.steps_per_second}};
   if (p.eval_accuracy >= 0) out["eval_accuracy"] = p.eval_accuracy;
   if (p.eval_accuracy >= 0 && !p.text) out["eval_scaled"] = p.eval_scaled;
-  if (p.text) out["tokens_per_second"] = p.tokens_per_second;
+  if (p.text) add_speed(p.speed, out);
   if (p.text && p.eval_accuracy >= 0) out["eval_loss"] = p.eval_loss;
   return out;
 }
@@ -28,7 +28,11 @@ Progress to_progress(const Line& line) {
   out.loss = number_in(line, "loss"), out.accuracy = number_in(line, "accuracy");
   out.steps_per_second = number_in(line, "steps_per_second");
   out.text = line.contains("tokens_per_second");
-  if (out.text) out.tokens_per_second = number_in(line, "tokens_per_second");
+  if (out.text) {
+    out.speed.tokens_per_second = number_in(line, "tokens_per_second");
+    out.speed.flops = 1e12 * number_in(line, "tflops_per_second");
+    if (line.contains("mfu")) out.speed.mfu = number_in(line, "mfu");
+  }
   if (!line.contains("eval_accuracy")) return out;
   if (out.text) out.eval_loss = number_in(line, "eval_loss");
   out.eval_accuracy = number_in(line, "eval_accuracy");
@@ -37,6 +41,12 @@ Progress to_progress(const Line& line) {
 }
 
 }  // namespace
+
+void add_speed(const Speed& speed, nlohmann::ordered_json& line) {
+  line["tokens_per_second"] = speed.tokens_per_second;
+  line["tflops_per_second"] = speed.flops / 1e12;
+  if (speed.mfu >= 0) line["mfu"] = speed.mfu;
+}
 
 std::string to_line(const Message& message) {
   if (message.kind == Message::kProgress) return to_json(message.progress).dump();

@@ -27,6 +27,10 @@ struct Curves {
 // An Error when the folder is no run, or one that has not come so far yet.
 Curves read_curves(const std::string& folder);
 
+// tokens_per_second, tflops_per_second and, where it is known, mfu.
+struct Speed;
+void add_speed(const Speed& speed, nlohmann::ordered_json& line);
+
 nlohmann::ordered_json domains_json(const std::vector<training::Domain>& domains);
 // Everything in an evaluation, and back again without loss.
 nlohmann::ordered_json to_json(const training::Evaluation& evaluation);

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/atomic_file.h"
-#include "experiments/checkpoints.h"
+#include "experiments/checkpoint_writer.h"
 #include "experiments/compiled.h"
 #include "experiments/folder.h"
 #include "experiments/imported.h"
@@ -81,16 +81,15 @@ training::MemoryEstimate memory_of(const RunConfig& config, bool gpu) {
 void write_start(const std::string& folder, const RunConfig& config, model::Model& model,
                  const tasks::Task& task, bool overwrite, bool moments) {
   const Folder out(folder, config, {.overwrite = overwrite});
-  out.checkpoints().save(0, [&](const std::string& to) {
-    model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(model), {}});
-    // AdamW knows float32 only: other models can be run, not trained.
-    if (moments && config.model.dtype == "float32") {
-      training::Trainer trainer(model, task, config.train, uint64_t(config.seed));
-      model::write_checkpoint(to + "/optimizer.safetensors", {trainer.optimizer().state(), {}});
-    }
-    write_atomically(to + "/state.json", print(RunState{}));
-    write_atomically(to + "/config.yaml", print_config(config));
-  });
+  CheckpointFiles files{.model = {}, .moments = {}, .state = {}, .config = print_config(config)};
+  // AdamW knows float32 only: other models can be run, not trained.
+  std::optional<training::Trainer> trainer;
+  if (moments && config.model.dtype == "float32") {
+    trainer.emplace(model, task, config.train, uint64_t(config.seed));
+    files.moments = trainer->optimizer().state();
+  }
+  files.model = model::tensors_of(model);
+  out.checkpoints().save(0, [&](const std::string& to) { return write_files(to, files); });
 }
 
 namespace {

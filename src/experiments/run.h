@@ -51,6 +51,13 @@ Run open(const std::string& folder);
 
 // ------------------------------------------------------------------------------------- training
 
+// How fast a language model is trained.
+struct Speed {
+  double tokens_per_second = 0;
+  double flops = 0;  // a second, as training/flops.h counts them
+  double mfu = -1;   // of what a large bfloat16 product reaches on that device; -1: not known
+};
+
 struct Progress {
   int64_t step = 0, steps = 0;
   double loss = 0, accuracy = 0;                // of the training batches since the last report
@@ -58,7 +65,8 @@ struct Progress {
   double steps_per_second = 0;
   // Of a language model:
   bool text = false;
-  double eval_loss = -1, tokens_per_second = 0;
+  double eval_loss = -1;
+  Speed speed = {};
 };
 
 struct TrainOptions {

@@ -9,6 +9,7 @@
 #include "experiments/metrics.h"
 #include "model/checkpoint.h"
 #include "ops/gpu.h"
+#include "training/flops.h"
 
 namespace lrnn::experiments {
 
@@ -56,6 +57,8 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
     stream_ = ops::gpu()->own_stream();
     model_->to(torch::Device(options.device));
   }
+  if (folder_)
+    writer_ = std::make_unique<CheckpointWriter>(folder_->checkpoints(), config.train.keep);
   settle_machine();
   trainer_ = std::make_unique<training::Trainer>(*model_, *task_, config.train,
                                                  uint64_t(config.seed), true, options.ranks);
@@ -63,7 +66,11 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
   const std::string change = folder_ && folder_->existed() ? restore() : "";
   share_start();
   if (lead()) open_logs(change);
-  begin_ = reported_ = Clock::now();
+  if (task_->score() == tasks::Score::kText)
+    flops_per_token_ = training::flops_per_token(*model_, task_->length(tasks::Split::kTrain).hi);
+  if (options.device != "cpu" && config.train.precision == "bfloat16")
+    peak_ = training::product_flops(ops::gpu()->name());
+  begin_ = reported_ = timed_ = Clock::now();
 }
 
 // All ranks work with as many threads as the lead.
@@ -167,6 +174,7 @@ TrainResult Session::run() {
     train_one();
     interrupted = options_.ranks.any(options_.interrupted && options_.interrupted());
     if ((interrupted && !finished()) || due(state_.step, config_.train.checkpoint_every)) save();
+    if (writer_) writer_->check();
     report(finished());
   }
   return finish(interrupted && !finished());
@@ -186,7 +194,8 @@ void Session::train_one() {
   state_.right += update.right, right_ += update.right;
   state_.targets += update.targets, targets_ += update.targets;
   ++state_.updates, ++updates_;
-  tokens_ += config_.train.batch * task_->length(tasks::Split::kTrain).hi;
+  const int64_t tokens = config_.train.batch * task_->length(tasks::Split::kTrain).hi;
+  tokens_ += tokens, timed_tokens_ += tokens;
   if (due(state_.step, config_.train.log_every) || finished()) log(update);
   if (due(state_.step, config_.train.eval_every) || finished())
     if (agreed(evaluate())) save();
@@ -200,9 +209,24 @@ void Session::log(const Update& last) {
         {"lr", last.lr},
         {"grad_norm", last.grad_norm},
         {"skipped", state_.skipped}});
-  if (lead()) timing_->line(Json{{"step", state_.step}, {"seconds", seconds()}}.dump());
+  if (lead()) log_time();
   state_.loss_sum = 0;
   state_.updates = state_.right = state_.targets = 0;
+}
+
+// How fast it has been since the line before, evaluations and all.
+void Session::log_time() {
+  Json line{{"step", state_.step}, {"seconds", seconds()}};
+  const auto now = Clock::now();
+  if (flops_per_token_ > 0)
+    add_speed(speed(timed_tokens_, std::chrono::duration<double>(now - timed_).count()), line);
+  timed_ = now, timed_tokens_ = 0;
+  timing_->line(line.dump());
+}
+
+Speed Session::speed(int64_t tokens, double in) const {
+  const double rate = in > 0 ? double(tokens) / in : 0, flops = rate * flops_per_token_;
+  return {.tokens_per_second = rate, .flops = flops, .mfu = peak_ ? flops / *peak_ : -1};
 }
 
 void Session::measure() {
@@ -257,14 +281,10 @@ void Session::save() {
   if (!lead()) return;
   metrics_->sync();
   state_.metrics_bytes = metrics_->size();
-  folder_->checkpoints().save(state_.step, [&](const std::string& to) {
-    model::write_checkpoint(to + "/model.safetensors", {model::tensors_of(*model_), {}});
-    model::write_checkpoint(to + "/optimizer.safetensors", {moments, {}});
-    write_atomically(to + "/state.json", print(state_));
-    write_atomically(to + "/config.yaml", print_config(config_));
-  });
-  folder_->checkpoints().mark_best(state_.best_step);
-  folder_->checkpoints().prune(config_.train.keep, state_.best_step);
+  writer_->save({.model = model::tensors_of(*model_),
+                 .moments = moments,
+                 .state = state_,
+                 .config = print_config(config_)});
 }
 
 double Session::seconds() const {
@@ -280,7 +300,7 @@ void Session::report(bool now) {
   progress_.accuracy = ratio(double(right_), targets_);
   progress_.steps_per_second = double(updates_) / passed;
   progress_.text = task_->score() == tasks::Score::kText;
-  progress_.tokens_per_second = double(tokens_) / passed;
+  if (progress_.text) progress_.speed = speed(tokens_, passed);
   if (options_.progress && lead()) options_.progress(progress_);
   reported_ = time;
   loss_sum_ = 0;
@@ -308,11 +328,12 @@ TrainResult Session::finish(bool interrupted) {
                   .skipped = state_.skipped,
                   .began = began_,
                   .interrupted = interrupted,
-                  .seconds = seconds(),
+                  .seconds = 0,
                   .damaged = damaged_};
-  if (interrupted) return out;
-  save();
-  if (!lead()) return out;
+  if (!interrupted) save();
+  if (writer_) writer_->wait();
+  out.seconds = seconds();
+  if (interrupted || !lead()) return out;
   if (evaluated_at_ != state_.step) {
     if (read_result(out)) return out;
     // The process was killed between its last checkpoint and here; the weights give it again.

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <memory>
 
-#include "experiments/checkpoints.h"
+#include "experiments/checkpoint_writer.h"
 #include "experiments/event_file.h"
 #include "experiments/files.h"
 #include "experiments/folder.h"
@@ -27,6 +27,8 @@ class Session {
   void note(const nlohmann::ordered_json& line);
   void train_one();
   void log(const training::Update& last);
+  void log_time();
+  Speed speed(int64_t tokens, double in) const;
   void measure();
   bool evaluate();  // whether it is the best so far
   nlohmann::ordered_json evaluation_line() const;
@@ -47,11 +49,12 @@ class Session {
   model::ModelPtr model_;
   // After task and model: what cannot be built leaves no folder behind. Of the lead alone.
   std::unique_ptr<Folder> folder_;
+  std::unique_ptr<CheckpointWriter> writer_;
   std::unique_ptr<training::Threads> threads_;
   std::unique_ptr<training::Trainer> trainer_;
   std::unique_ptr<training::Evaluator> evaluator_;
   std::unique_ptr<AppendFile> metrics_, timing_;  // of the lead alone
-  std::unique_ptr<EventFile> events_;  // for TensorBoard, if wanted
+  std::unique_ptr<EventFile> events_;             // for TensorBoard, if wanted
 
   RunState state_;
   std::map<std::string, torch::Tensor> restored_;  // the optimiser's, until all ranks have it
@@ -63,7 +66,10 @@ class Session {
   Progress progress_;
   double loss_sum_ = 0;
   int64_t updates_ = 0, right_ = 0, targets_ = 0, tokens_ = 0;
-  std::chrono::steady_clock::time_point begin_, reported_;
+  int64_t timed_tokens_ = 0;  // since the last line of timing.jsonl
+  std::chrono::steady_clock::time_point begin_, reported_, timed_;
+  double flops_per_token_ = 0;  // of a language model
+  std::optional<double> peak_;  // FLOP a second, of devices that we have measured
   double seconds_before_ = 0;
 };
 

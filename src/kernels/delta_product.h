@@ -24,7 +24,7 @@ struct DeltaProductInputs {
   int64_t S = 0;                        // sequences: B, or what cu_seqlens says
   const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1: where the packed sequences begin and end
   double scale = 1;
-  Rows q, k;                       // q.data null: no outputs
+  SharedRows q, k;                 // of fewer heads than H, maybe; q.data null: no outputs
   const void* beta = nullptr;      // wide [B,T,N,H]
   const void* log_gate = nullptr;  // wide [B,T,H], or null for a gate of 1
   const void* state = nullptr;     // wide [S,H,K,V], or null for zeros
@@ -43,7 +43,7 @@ struct DeltaProductBackward : DeltaProductInputs {
   const void* d_final_state = nullptr;  // wide, or null for zeros
   const void* error = nullptr;
   const void* states = nullptr;
-  Rows dq, dk, dv;
+  Rows dq, dk, dv;            // of every head, also where heads share keys
   void* dbeta = nullptr;      // wide [B,T,N,H]
   void* dlog_gate = nullptr;  // wide [B,T,H], where log_gate is
   void* dstate = nullptr;     // wide [S,H,K,V], or null where nobody asks

@@ -18,4 +18,23 @@ struct Rows {
   int64_t batch = 0, token = 0, step = 0, head = 0;
 };
 
+// Rows that `group` neighbouring heads share: head h reads those of h / group. Not a kind of Rows,
+// so that nobody takes h itself for their head.
+struct SharedRows {
+  void* data = nullptr;
+  int64_t batch = 0, token = 0, step = 0, head = 0;
+  // 2^31 / group, rounded up. The upper half of (2 h + 1) inverse is h / group, if (2 h + 1) group
+  // is less than 2^31: rows are looked for so often that a division would be seen.
+  uint32_t inverse = uint32_t(1) << 31;
+
+  SharedRows() = default;
+  SharedRows(const Rows& x, int64_t group = 1)
+      : data(x.data),
+        batch(x.batch),
+        token(x.token),
+        step(x.step),
+        head(x.head),
+        inverse(uint32_t(((int64_t(1) << 31) + group - 1) / group)) {}
+};
+
 }  // namespace lrnn::kernels

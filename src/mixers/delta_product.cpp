@@ -92,12 +92,8 @@ class DeltaProduct final : public Mixer, public HasPacks {
       log_gate = -A_log_.exp() * torch::softplus(p.log_gate.to(A_log_.scalar_type()) + dt_bias_);
     Tensor none;  // q at the ends is no table
     if (!conv) look_up({ends ? &none : &q, &p.gate, &k, &v, &beta, &log_gate}, x.token);
-    if (const int64_t shared = c_.states() / c_.heads; shared > 1) {
-      q = q.repeat_interleave(shared, -2);
-      k = k.repeat_interleave(shared, -2);
-    }
-    if (context.observe) {
-      context.observe("k", k);
+    if (context.observe) {  // by state, also where several share keys
+      context.observe("k", k.repeat_interleave(c_.states() / c_.heads, -2));
       context.observe("v", v);
       context.observe("beta", beta);
       if (c_.forget_gate) context.observe("log_gate", log_gate);

@@ -80,7 +80,7 @@ std::string shape_text(const Tensor& tensor) { return cat(tensor.sizes()); }
 
 }  // namespace
 
-void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
+FileSum write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   const auto tensors = in_file_order(checkpoint.tensors, path);
   SafetensorsHeader header{.tensors = {}, .metadata = checkpoint.metadata};
   header.metadata.emplace("format", "pt");  // transformers insists on it
@@ -93,12 +93,19 @@ void write_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   std::string text = print_header(header);
   const std::string size = size_bytes(text.size());
   std::vector<std::string_view> pieces = {size, text};
-  for (const auto& [name, tensor] : tensors)
+  Crc32c data;
+  for (const auto& [name, tensor] : tensors) {
     pieces.emplace_back(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
-  Crc32c sum;
-  for (const auto piece : pieces) sum.add(piece);
-  text.replace(checksum_at(text), kNoChecksum.size(), sum.text());
+    data.add(pieces.back());
+  }
+  const auto whole = [&] {
+    Crc32c sum;
+    sum.add(size), sum.add(text), sum.add(data, at);
+    return sum.text();
+  };
+  text.replace(checksum_at(text), kNoChecksum.size(), whole());
   write_atomically(path, pieces);
+  return {size.size() + text.size() + at, whole()};
 }
 
 Checkpoint read_checkpoint(const std::string& path) { return read(path, true); }

@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 
+#include "base/checksum.h"
 #include "ops/torch.h"
 
 // Named tensors and a few words about them in one safetensors file: what fla, transformers and
@@ -20,7 +21,8 @@ struct Checkpoint {
   std::map<std::string, std::string> metadata;
 };
 
-void write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
+// Returns size and checksum of the whole file, for those who note them elsewhere.
+FileSum write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
 // A file that write_checkpoint wrote. Anything that is not exactly that (cut short, a flipped bit,
 // another format) is an Error that names the file and what is wrong with it.

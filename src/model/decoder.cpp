@@ -3,24 +3,6 @@
 #include "base/error.h"
 
 namespace lrnn::model {
-namespace {
-
-std::vector<Tensor> flat(const State& state) {
-  std::vector<Tensor> out;
-  for (const auto& block : state)
-    for (const auto& x : block)
-      if (x.defined()) out.push_back(x);
-  return out;
-}
-
-bool same_shapes(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (a[i].sizes() != b[i].sizes() || a[i].scalar_type() != b[i].scalar_type()) return false;
-  return true;
-}
-
-}  // namespace
 
 Decoder::Decoder(Model& model, int64_t sequences, bool record)
     : model_(model),
@@ -43,29 +25,20 @@ void Decoder::forward() { logits_ = model_.forward(tokens_.unsqueeze(1), state_)
 
 // What a recording reads and writes must stay where it is.
 void Decoder::keep(const State& state) {
-  if (same_shapes(flat(state_), flat(state))) {
-    at::_foreach_copy_(flat(state_), flat(state));
-    return;
-  }
-  recording_.reset();
-  state_ = state;
-  for (auto& block : state_)
-    for (auto& x : block)
-      if (x.defined()) x = x.clone();
+  if (!held_.keep(state)) recording_.reset();
+  state_ = held_.get();
 }
 
 void Decoder::record() {
-  std::vector<Tensor> before;
-  for (const auto& x : flat(state_)) before.push_back(x.clone());
-  const State held = state_;
+  const auto before = held_.copies();
   recording_ = ops::gpu()->record([&] {
-    state_ = held;
+    state_ = held_.get();
     forward();
-    at::_foreach_copy_(flat(held), flat(state_));
-    state_ = held;
+    held_.keep(state_);
+    state_ = held_.get();
   });
   recorded_ = logits_;
-  at::_foreach_copy_(flat(held), before);  // the rehearsals have read the token, too
+  held_.put_back(before);  // the rehearsals have read the token, too
 }
 
 const Tensor& Decoder::step(const Tensor& tokens) {
@@ -76,10 +49,9 @@ const Tensor& Decoder::step(const Tensor& tokens) {
   const torch::InferenceMode no_gradients;
   tokens_.copy_(tokens, /*non_blocking=*/true);
   if (first_) {
-    State held;
-    std::swap(held, state_);
+    state_.clear();
     forward();
-    if (record_) std::swap(held, state_), keep(held);
+    if (record_) keep(State(state_));
     first_ = false;
   } else if (!record_) {
     forward();

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "model/model.h"
+#include "model/held_state.h"
 #include "ops/gpu.h"
 
 namespace lrnn::model {
@@ -33,7 +33,8 @@ class Decoder {
   bool record_, first_ = true;
   Tensor tokens_, logits_;  // [B], [B,vocabulary]
   Tensor recorded_;         // where the recording leaves its logits
-  State state_;             // recorded: always the same memory
+  State state_;             // recorded: always the memory of held_
+  HeldState held_;
   std::unique_ptr<ops::Recording> recording_;
 };
 

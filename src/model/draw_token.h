@@ -1,17 +1,9 @@
 #pragma once
-#include <cstdint>
+#include "ops/draw_token/draw_token.h"
 
 namespace lrnn::model {
 
-// How the next token is chosen from its logits.
-struct Drawing {
-  double temperature = 1;  // 0: the largest logit, the lowest id of several
-  int64_t top_k = 0;       // among so many with the largest logits; 0: all
-  double top_p = 1;        // among the fewest of these that have such a share of the probability
-};
-
-// The token for a number u in [0, 1): that many of the probability lies before it when the tokens
-// stand in the order of their logits, the largest (and of equals the lowest id) first.
-int64_t draw_token(const float* logits, int64_t vocabulary, const Drawing& how, double u);
+using ops::draw_token;
+using ops::Drawing;
 
 }  // namespace lrnn::model

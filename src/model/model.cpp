@@ -30,7 +30,6 @@ class Trunk : public torch::nn::Module {
   }
 
   Tensor forward(const Tensor& tokens, State& state, const Context& context) const {
-    const ops::MakeAgain cheap(recompute == Model::Recompute::kCheap);
     Stream x{{embeddings_->weight, tokens}, {}};
     // Few tokens of many: looking them up first is less work than transforming the table. A
     // language's is never worth it, for rows of all that comes of it have to be looked up as well.
@@ -42,8 +41,10 @@ class Trunk : public torch::nn::Module {
       const bool last = i + 1 == blocks_.size();
       const Context here = layer_context(context, i, last, first_values);
       // A table is small, and its gradient is a sum with the head's, which would change its order.
+      const auto how = int64_t(i) < recomputed ? recompute : Model::Recompute::kNothing;
+      const ops::MakeAgain cheap(how == Model::Recompute::kCheap);
       const bool again =
-          recompute == Model::Recompute::kBlocks && at::GradMode::is_enabled() && !context.observe;
+          how == Model::Recompute::kBlocks && at::GradMode::is_enabled() && !context.observe;
       x = again && !x.x.token.defined() ? run_again_in_backward(blocks_[i], x, state[i], here)
                                         : blocks_[i]->forward(x, state[i], here);
     }
@@ -57,6 +58,7 @@ class Trunk : public torch::nn::Module {
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
   Model::Recompute recompute = Model::Recompute::kNothing;
+  int64_t recomputed = 0;  // blocks, from the first on
 
  private:
   static Context layer_context(const Context& context, size_t layer, bool last,
@@ -209,12 +211,12 @@ ops::Weight Model::head() const {
   return impl_->head ? impl_->head->read() : impl_->trunk->tied_head();
 }
 
-void Model::recompute(Recompute what) {
+void Model::recompute(Recompute what, int64_t count) {
   for (const auto& block : impl_->trunk->blocks())
     if (what == Recompute::kBlocks && block->mixer().reads_first_values())
       throw Error("blocks that share values (value_rank of rwkv7) cannot be computed again alone",
                   "leave train.recompute at none");
-  impl_->trunk->recompute = what;
+  impl_->trunk->recompute = what, impl_->trunk->recomputed = count;
 }
 
 int64_t Model::state_size(int64_t tokens) const {

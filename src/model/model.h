@@ -131,7 +131,8 @@ class Model : public torch::nn::Module {
     kCheap,   // norms, short convolutions and what is multiplied with a SiLU
     kBlocks,  // all of a block but what goes into it
   };
-  void recompute(Recompute what);
+  // It does so for the first `blocks` blocks.
+  void recompute(Recompute what, int64_t blocks = INT64_MAX);
 
   int64_t vocabulary() const { return vocabulary_; }
   int64_t state_size(int64_t tokens = 0) const;  // floats per sequence, after so many tokens

@@ -22,8 +22,7 @@ class Recording {
 // One update of AdamW over flat float32 buffers, all on the GPU: nobody waits for the gradient's
 // norm. Nothing but the report changes when the loss or the norm is not finite.
 struct GpuAdamW {
-  torch::Tensor values, grads, m, v;  // float32 [n]
-  torch::Tensor decays;               // bool [n]: where weight decay acts
+  torch::Tensor values, m, v;  // float32 [n]
   double beta1 = 0, beta2 = 0, eps = 0;
   // What changes from update to update, float64 [kSettings] on the GPU.
   enum Setting { kRate, kRoot, kKeep, kClip, kShare, kActive, kSettings };
@@ -34,10 +33,12 @@ struct GpuAdamW {
 };
 
 // The gradient of values begin .. begin+size-1 of the flat buffers, where backward left it: the sum
-// of a float32 and a bfloat16 tensor, either of which may be undefined.
+// of a float32 and a bfloat16 tensor, either of which may be undefined; and whether weight decay
+// acts on them.
 struct GpuGradient {
   torch::Tensor wide, narrow;
   int64_t begin = 0, size = 0;
+  bool decays = false;
 };
 
 class Gpu {
@@ -52,7 +53,7 @@ class Gpu {
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work,
                                             const Recording* beside = nullptr) = 0;
   virtual void wait() = 0;  // until this thread's stream has nothing left to do
-  // Takes the gradients into update.grads and makes the update.
+  // Makes the update of all values that have a gradient among these.
   virtual void adamw(const GpuAdamW& update, const std::vector<GpuGradient>& gradients) = 0;
   // The gradient of share * the sum of the cross-entropies of logits [rows,V] at the targets int64
   // [rows] (-1: none). That loss and the rows whose argmax is the target are added to
@@ -61,6 +62,9 @@ class Gpu {
                                       const torch::Tensor& share, const torch::Tensor& report) = 0;
   virtual std::string name() = 0;     // of the device
   virtual int64_t free_memory() = 0;  // bytes of it that nobody has taken
+  // Bytes of the host that copies to and from the device reach at full speed; getting them takes a
+  // while. Nothing when there are not so many.
+  virtual torch::Tensor host_memory(int64_t bytes) = 0;
 };
 
 // The loaded one, or null.

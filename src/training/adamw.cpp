@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "kernels/row_kernels.h"
 
@@ -33,12 +34,12 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
       eps_(train.eps),
       decay_(train.weight_decay),
       ranks_(ranks) {
-  seat(module);
+  seat(module, train.accumulate > 1);
   find_readers(module);
   cut(decays);
 }
 
-void AdamW::seat(torch::nn::Module& module) {
+void AdamW::seat(torch::nn::Module& module, bool parts) {
   std::set<const void*> seen;  // tied parameters appear under each of their names
   int64_t total = 0;
   torch::Device device = torch::kCPU;
@@ -49,7 +50,12 @@ void AdamW::seat(torch::nn::Module& module) {
           "[adamw] parameter ", item.key(), " must be float32 on the device of the others, got ",
           p.scalar_type(), " on ", p.device());
     device = p.device();
-    slots_.push_back({item.key(), p, {}, {}, total, p.numel()});
+    slots_.push_back({.name = item.key(),
+                      .parameter = p,
+                      .grad = {},
+                      .copy = {},
+                      .begin = total,
+                      .size = p.numel()});
     total += (p.numel() + kAlign - 1) / kAlign * kAlign;
   }
   size_ = total;
@@ -59,7 +65,8 @@ void AdamW::seat(torch::nn::Module& module) {
     total = slice * ranks_.count();
     own_ = {ranks_.rank() * slice, (ranks_.rank() + 1) * slice};
   }
-  for (auto* buffer : {&values_, &grads_}) *buffer = torch::zeros({total}, device);
+  values_ = torch::zeros({total}, device);
+  if (parts || device.is_cpu()) grads_ = torch::zeros({total}, device);
   for (auto* buffer : {&m_, &v_}) *buffer = torch::zeros({own_.size()}, device);
   torch::NoGradGuard no_grad;
   for (auto& slot : slots_) {
@@ -69,7 +76,7 @@ void AdamW::seat(torch::nn::Module& module) {
     view(values_).copy_(slot.parameter);
     keep_until_read(slot.parameter);
     slot.parameter.set_data(view(values_));
-    slot.grad = view(grads_);
+    if (grads_.defined()) slot.grad = view(grads_);
     slot.parameter.mutable_grad() = slot.grad;
   }
 }
@@ -112,7 +119,7 @@ void AdamW::seat(const std::shared_ptr<torch::nn::Module>& module, mixers::Pack&
 
 void AdamW::cut(const Decays& decays) {
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool decays_here = decays(slots_[i].name);
+    const bool decays_here = slots_[i].decays = decays(slots_[i].name);
     const int64_t end = i + 1 < slots_.size() ? slots_[i + 1].begin : values_.numel();
     for (int64_t begin = slots_[i].begin; begin < end;) {
       if (pieces_.empty() || pieces_.back().decays != decays_here ||
@@ -214,12 +221,38 @@ std::vector<ops::GpuGradient> AdamW::fetch_grads() {
     ops::GpuGradient g{.wide = slot.parameter.grad(),
                        .narrow = slot.copy.defined() ? slot.copy.grad() : Tensor(),
                        .begin = slot.begin,
-                       .size = slot.size};
+                       .size = slot.size,
+                       .decays = slot.decays};
+    if (g.wide.defined() && g.narrow.defined()) g.wide.add_(std::exchange(g.narrow, {}));
     out.push_back(std::move(g));
-    // From here on it is where everybody looks for it.
-    slot.parameter.mutable_grad() = slot.grad;
-    if (slot.copy.defined()) slot.copy.mutable_grad().reset();
   }
+  drop_grads();
+  return out;
+}
+
+void AdamW::show_grads(const std::vector<ops::GpuGradient>& gradients) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const Tensor& g = gradients[i].wide.defined() ? gradients[i].wide : gradients[i].narrow;
+    slots_[i].parameter.mutable_grad() = g;
+  }
+}
+
+void AdamW::add_to_sums(const std::vector<ops::GpuGradient>& gradients) {
+  for (const auto& g : gradients) {
+    Tensor sum = grads_.narrow(0, g.begin, g.size);
+    if (g.wide.defined()) sum.add_(g.wide.reshape(-1));
+    if (g.narrow.defined()) sum.add_(g.narrow.reshape(-1));
+  }
+}
+
+std::vector<ops::GpuGradient> AdamW::sums() const {
+  std::vector<ops::GpuGradient> out;
+  for (const auto& slot : slots_)
+    out.push_back({.wide = slot.grad,
+                   .narrow = {},
+                   .begin = slot.begin,
+                   .size = slot.size,
+                   .decays = slot.decays});
   return out;
 }
 
@@ -245,14 +278,9 @@ void AdamW::lend(bool copies) {
 }
 
 ops::GpuAdamW AdamW::on_gpu(const Tensor& settings, const Tensor& report) const {
-  Tensor decays = torch::zeros(values_.sizes(), torch::kBool);
-  for (const auto& piece : pieces_)
-    if (piece.decays) decays.slice(0, piece.begin, piece.end).fill_(true);
   return {.values = values_,
-          .grads = grads_,
           .m = m_,
           .v = v_,
-          .decays = decays.to(values_.device()),
           .beta1 = beta1_,
           .beta2 = beta2_,
           .eps = eps_,
@@ -269,16 +297,16 @@ void AdamW::fill_settings(double lr, double clip, double* settings) const {
 }
 
 std::map<std::string, Tensor> AdamW::state() const {
-  const auto copy = [&](const Tensor& own) {
+  const auto whole = [&](const Tensor& own) {
     Tensor all = own;
     if (ranks_.count() > 1) {
       all = torch::zeros_like(values_);
       all.narrow(0, own_.begin, own_.size()).copy_(own);
       ranks_.share_slices(all);
     }
-    return all.narrow(0, 0, size_).to(torch::kCPU, own.scalar_type(), false, true);
+    return all.narrow(0, 0, size_);
   };
-  return {{"m", copy(m_)}, {"v", copy(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
+  return {{"m", whole(m_)}, {"v", whole(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
 }
 
 void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& where) {

@@ -18,9 +18,10 @@ namespace lrnn::training {
 //   p <- p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)
 //
 // The module's parameters become views of the buffer and their gradients views of another, so that
-// zeroing, the norm and the update are each one pass, whatever the number of parameters. Results
-// have the same bits for any number of threads. Nobody else may re-seat the parameters (Module::to)
-// while the optimiser is in use.
+// zeroing, the norm and the update are each one pass, whatever the number of parameters. (On a GPU
+// gradients are read where backward leaves them, unless those of several parts are added up.)
+// Results have the same bits for any number of threads. Nobody else may re-seat the parameters
+// (Module::to) while the optimiser is in use.
 //
 // Where several processes train one model (Ranks), each keeps m and v of a slice of the buffer,
 // updates that slice with everybody's gradients, and gives its new values to the others (ZeRO
@@ -54,6 +55,11 @@ class AdamW {
   // was made.
   void drop_grads();
   std::vector<ops::GpuGradient> fetch_grads();
+  // From here on parameters show those as their gradients.
+  void show_grads(const std::vector<ops::GpuGradient>& gradients);
+  // Of a batch of several parts, whose gradients are added up in the flat buffer.
+  void add_to_sums(const std::vector<ops::GpuGradient>& gradients);
+  std::vector<ops::GpuGradient> sums() const;
   // While it lives the layers of the module read copies of their weights in `dtype`, made in one
   // pass (see ops/linears/weight.h).
   class Copies {
@@ -72,16 +78,17 @@ class AdamW {
 
   int64_t steps() const { return t_; }
   // m, v and step, for checkpoints: the same for any number of ranks, all of which have to ask.
-  // `where` names the file in errors.
+  // They may be what the next update changes. `where` names the file in errors.
   std::map<std::string, torch::Tensor> state() const;
   void load(const std::map<std::string, torch::Tensor>& state, const std::string& where);
 
  private:
   struct Slot {
     std::string name;
-    torch::Tensor parameter, grad;  // grad: the view of grads_
+    torch::Tensor parameter, grad;  // grad: the view of grads_, if there is one
     torch::Tensor copy;             // a view of flat_copies_, or undefined
     int64_t begin, size;
+    bool decays = false;
   };
   struct Piece {  // what one thread takes at a time; all of it decays or none of it
     int64_t begin, end;
@@ -99,7 +106,7 @@ class AdamW {
     int64_t begin;
     std::vector<int64_t> shape;
   };
-  void seat(torch::nn::Module& module);
+  void seat(torch::nn::Module& module, bool parts);
   void find_readers(torch::nn::Module& module);
   void seat(const std::shared_ptr<torch::nn::Module>& module, mixers::Pack& pack,
             const std::map<const void*, size_t>& slot_of);
@@ -114,9 +121,9 @@ class AdamW {
   Slice own_;                 // what this rank updates: all of it, but for several ranks
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
-  torch::Tensor values_, grads_;
-  torch::Tensor m_, v_;        // of own_
-  torch::Tensor flat_copies_;  // values_ in another type
+  torch::Tensor values_, grads_;  // no grads_ on a GPU where a batch is one part
+  torch::Tensor m_, v_;           // of own_
+  torch::Tensor flat_copies_;     // values_ in another type
   std::vector<Reader> readers_;
   std::vector<Seated> packs_;
 };

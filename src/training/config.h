@@ -17,6 +17,7 @@ struct TrainConfig {
   double stop_at = 0;
   std::string precision = "float32";
   std::string recompute = "auto";
+  int64_t recompute_blocks = 0;
   std::string nonfinite = "stop";
   int64_t eval_every = 200, checkpoint_every = 1000, log_every = 50, keep = 3;
   int64_t threads = 0;
@@ -40,6 +41,10 @@ struct TrainConfig {
           "nothing; norms, convolutions and SiLU products; or all of a block, a third more work. "
           "auto: cheap for a language model on a GPU, else none",
           {"auto", "none", "cheap", "block"});
+    visit("recompute_blocks", recompute_blocks,
+          "in how many blocks, from the first on: in fewer is faster and takes more memory; 0: in "
+          "all, where recompute is auto in half of them",
+          at_least(0));
     visit("nonfinite", nonfinite,
           "a loss or gradient that is not finite: end the run or skip the batch", {"stop", "skip"});
     visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does",

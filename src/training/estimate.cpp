@@ -7,21 +7,28 @@
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "training/evaluate.h"
 #include "training/head_loss.h"
+#include "training/token_losses.h"
 
 namespace lrnn::training {
 namespace {
 
-// Measured with `memory_use` over the mixers of this repository. Of every number that a weight
-// matrix gives out, training keeps kKept, with what norms, activations and gradients add; a forward
-// alone holds kHeld. Every block adds kStream times the width, and kStates of its states per
-// sequence.
-constexpr double kKept = 1.75, kHeld = 1.25, kStream = 3, kStates = 1.5;
-constexpr double kCheap = 0.7;      // of that, where norms and the like are made again
-constexpr double kNarrow = 0.65;    // of that in bfloat16, where most of it is half as large
+// Of every number that a weight matrix gives out, training keeps so many, with what norms,
+// activations and gradients add, and of these fewer where norms and the like are made again; in
+// bfloat16 most are half as large. Every block adds so many times the width for the stream.
+struct Kept {
+  double numbers, cheap, narrow, stream;
+};
+// Measured with `memory_use` over the mixers of this repository, and on a GPU with language models
+// (results/bench/lm.jsonl), where a recording gives memory back as soon as it can.
+constexpr Kept kOnCpu{1.75, 0.7, 0.65, 3}, kOnGpu{1.52, 0.63, 0.5, 2};
+constexpr double kHeld = 1.25;      // by a forward alone, of numbers that matrices give out
+constexpr double kStates = 1.5;     // of a block's states, per sequence
 constexpr double kLogits = 4;       // logits, their softmax, and the gradients of both
 constexpr double kTokenBytes = 40;  // of an example: input and target, drawn and as tensors
 constexpr double kProgram = 170e6, kGpuProgram = 600e6;
-constexpr double kSpare = 0.4, kGpuSpare = 1;  // a GPU's recording has memory of its own
+// A GPU's recording has memory of its own, and more than this is given back before it is made
+// (ops/cuda/recording.cpp).
+constexpr double kSpare = 0.4, kMostGpuSpare = double(int64_t{4} << 30);
 constexpr double kScores = 3;                  // attention on a GPU: scores, softmax and a gradient
 constexpr int64_t kDrawn = 64, kLongestDrawn = 100'000;
 
@@ -84,9 +91,9 @@ class Estimator {
         config_(config),
         gpu_(gpu),
         element_(model.config().dtype == "float64" ? 8 : 4),
-        narrow_(config.precision == "bfloat16" ? kNarrow : 1),
-        recompute_(recompute_of(config, model.vocabulary(), gpu)),
-        kept_(recompute_ == model::Model::Recompute::kCheap ? kCheap * kKept : kKept),
+        of_(gpu ? kOnGpu : kOnCpu),
+        narrow_(config.precision == "bfloat16" ? of_.narrow : 1),
+        recompute_(recompute_of(config, model, gpu)),
         widths_(widths_of(model)) {}
 
   // Forward and backward of one part of a batch.
@@ -102,12 +109,15 @@ class Estimator {
       const auto& mixer = model_.mixer(int64_t(i));
       const bool attends = mixer.state_grows();
       const double here = attends ? count * s.longest : tokens;  // attention pads
-      const double given = kept_ * (last ? widths_[i].mixer : widths_[i].block);
+      const auto how =
+          int64_t(i) < recompute_.blocks ? recompute_.what : model::Model::Recompute::kNothing;
+      const double given = of_.numbers * (how == model::Model::Recompute::kCheap ? of_.cheap : 1) *
+                           (last ? widths_[i].mixer : widths_[i].block);
       double block = here * (narrow_ * given + stream() + double(mixer.kept_per_token()));
       if (attends && gpu_)
         block += kScores * count * s.longest * s.longest *
                  heads_of(model_.config().mixer_of(int64_t(i)));
-      if (recompute_ == model::Model::Recompute::kBlocks)
+      if (how == model::Model::Recompute::kBlocks)
         numbers += tokens * width * (1 + narrow_), most = std::max(most, block);
       else
         numbers += block;
@@ -120,19 +130,26 @@ class Estimator {
   double evaluation() const {
     const auto s = look(task_, tasks::Split::kEval);
     const double at_once = std::min(double(EvaluateOptions{}.batch), double(task_.eval_samples));
-    const double most = gpu_ ? kTokensPerGpuForward : kTokensPerForward;
-    const double tokens = std::max(s.longest, std::min(most, at_once * s.mean));
+    const bool text = task_.score() == tasks::Score::kText;
+    const double most = double(text   ? tokens_at_once(model_.vocabulary(), gpu_)
+                               : gpu_ ? kTokensPerGpuForward
+                                      : kTokensPerForward);
+    // A text is read in pieces, and of its logits a few rows at a time are as wide as float32.
+    const double longest = text ? std::min(s.longest, double(kTokensPerPiece)) : s.longest;
+    const double tokens = std::max(longest, std::min(most, at_once * s.mean));
+    const double logits = text ? narrow_ : 2;
     double block = 0;
     for (const auto& width : widths_) block = std::max(block, width.block);
     const double sequences = std::max(1.0, tokens / s.mean);
-    const double numbers = tokens * (narrow_ * kHeld * block + stream()) +
-                           sequences * double(model_.state_size(int64_t(s.longest))) +
-                           2 * double(model_.vocabulary()) * (s.one_answer ? sequences : tokens);
+    const double numbers =
+        tokens * (narrow_ * kHeld * block + stream()) +
+        sequences * double(model_.state_size(int64_t(s.longest))) +
+        logits * double(model_.vocabulary()) * (s.one_answer ? sequences : tokens);
     return numbers * element_ + kTokenBytes * at_once * s.mean;
   }
 
  private:
-  double stream() const { return kStream * double(model_.config().width); }
+  double stream() const { return of_.stream * double(model_.config().width); }
   // With their gradients; of a large vocabulary a chunk of them, and the head's gradient.
   double logits(double rows) const {
     const double V = double(model_.vocabulary()), D = double(model_.config().width);
@@ -146,9 +163,10 @@ class Estimator {
   const tasks::Task& task_;
   const TrainConfig& config_;
   bool gpu_;
-  double element_, narrow_;
-  model::Model::Recompute recompute_;
-  double kept_;
+  double element_;
+  Kept of_;
+  double narrow_;
+  Recomputed recompute_;
   std::vector<Width> widths_;
 };
 
@@ -161,11 +179,17 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
       double(model.parameter_count()) * (model.config().dtype == "float64" ? 8 : 4);
   MemoryEstimate out;
   out.weights = out.gradients = weights;
-  out.optimizer = (gpu ? 2 : 4) * weights;
-  if (gpu && config.precision == "bfloat16") out.weights += weights / 2;  // a narrow copy
+  // The averages; in memory of the CPU also what a checkpoint is written from while training goes
+  // on, a copy of them and of the weights.
+  out.optimizer = (gpu ? 2 : 5) * weights;
+  if (gpu && config.precision == "bfloat16") {
+    out.weights += weights / 2;  // a narrow copy, and gradients as narrow
+    out.gradients = config.accumulate > 1 ? 1.5 * weights : weights / 2;
+  }
   out.batch = of.batch();
   out.evaluation = of.evaluation();
-  out.spare = (gpu ? kGpuSpare : kSpare) * std::max(out.batch, out.evaluation);
+  const double most = std::max(out.batch, out.evaluation);
+  out.spare = gpu ? std::min(most, kMostGpuSpare) : kSpare * most;
   if (!gpu) out.spare += weights;  // the optimiser moves them to a buffer of its own
   out.program = gpu ? kGpuProgram : kProgram;
   return out;

@@ -1,5 +1,7 @@
 #include "training/head_loss.h"
 
+#include <algorithm>
+
 #include "ops/torch.h"
 
 namespace lrnn::training {
@@ -21,11 +23,15 @@ bool has_many_logits(int64_t vocabulary, int64_t rows) {
   return vocabulary >= kLanguage && rows * vocabulary >= kManyLogits;
 }
 
-model::Model::Recompute recompute_of(const TrainConfig& config, int64_t vocabulary, bool gpu) {
+Recomputed recompute_of(const TrainConfig& config, const model::Model& model, bool gpu) {
   using Recompute = model::Model::Recompute;
-  if (config.recompute == "block") return Recompute::kBlocks;
-  const bool automatic = config.recompute == "auto" && gpu && vocabulary >= kLanguage;
-  return config.recompute == "cheap" || automatic ? Recompute::kCheap : Recompute::kNothing;
+  const int64_t all = model.config().layers, wanted = config.recompute_blocks;
+  const int64_t blocks = wanted > 0 ? std::min(wanted, all) : all;
+  if (config.recompute == "block") return {Recompute::kBlocks, blocks};
+  if (config.recompute == "cheap") return {Recompute::kCheap, blocks};
+  if (config.recompute == "none" || !gpu || model.vocabulary() < kLanguage) return {};
+  // Half of the memory that can be saved, for half of the time that it takes.
+  return {Recompute::kCheap, wanted > 0 ? blocks : (all + 1) / 2};
 }
 
 ops::LinearCrossEntropyResult head_loss(model::Model& model, const Batch& batch, double share) {

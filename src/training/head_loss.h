@@ -15,8 +15,12 @@ inline bool has_many_logits(const model::Model& model, const Batch& batch) {
   return has_many_logits(model.vocabulary(), batch.target.numel());
 }
 
-// What train.recompute means for a model of that vocabulary.
-model::Model::Recompute recompute_of(const TrainConfig& config, int64_t vocabulary, bool gpu);
+// What train.recompute and train.recompute_blocks mean for a model.
+struct Recomputed {
+  model::Model::Recompute what = model::Model::Recompute::kNothing;
+  int64_t blocks = 0;  // the first ones
+};
+Recomputed recompute_of(const TrainConfig& config, const model::Model& model, bool gpu);
 
 // share times the sum of the cross-entropies at the targets, and how many targets were hit. Called
 // where Precision holds.

@@ -45,6 +45,11 @@ void lay_out(const Tensor& room, Batch& batch, bool fill) {
   }
 }
 
+// The same numbers without a claim to their memory.
+Tensor borrowed(const Tensor& x) {
+  return x.defined() ? torch::from_blob(x.data_ptr(), x.sizes(), x.strides(), x.options()) : x;
+}
+
 // The host copies tokens in, makes the next batch while the GPU works, and reads four numbers. A
 // batch of one part is one recording, from the tokens to the new weights. One of several is a
 // recording of a part, which adds to the gradients in float32, replayed for each, and one of the
@@ -60,6 +65,7 @@ class Recorded final : public Execution {
         gpu_(loaded_gpu()),
         steps_(record),
         parts_(record),
+        record_(record),
         updates_(record) {
     // The fused attention kernels add up gradients in the order their threads come by.
     at::globalContext().setSDPUseFlash(false);
@@ -111,8 +117,9 @@ class Recorded final : public Execution {
 
  private:
   struct Step {
-    Tensor message;  // on the GPU
-    Batch part;      // views of it: what the recording reads
+    Tensor message;                           // on the GPU
+    Batch part;                               // views of it: what the recording reads
+    std::vector<ops::GpuGradient> gradients;  // of a batch of one part, where they are
   };
   struct Nothing {};
   // Sequences, their length, and whether there is Context::read_at.
@@ -152,6 +159,9 @@ class Recorded final : public Execution {
     // One copy: each costs the host as much as the launch of the whole update.
     step.message.copy_(filled(parts, lr, true), /*non_blocking=*/true);
     run(steps_, step, work);
+    if (record_ && shown_ == &step) return;
+    optimizer_.show_grads(step.gradients), shown_ = &step;
+    if (!record_) step.gradients.clear();
   }
 
   const Tensor& filled(const Parts& parts, double lr, bool active) const {
@@ -163,11 +173,15 @@ class Recorded final : public Execution {
   }
 
   // Everything the GPU does in an update. It must not wait for the host, nor the host for it.
-  void make_update(const Step& step) {
+  void make_update(Step& step) {
     report_.zero_();
     adamw_.settings = step.message.narrow(0, 0, GpuAdamW::kSettings).view(torch::kFloat64);
     differentiate(step.part);
-    gpu_.adamw(adamw_, optimizer_.fetch_grads());
+    step.gradients = optimizer_.fetch_grads();
+    gpu_.adamw(adamw_, step.gradients);
+    // A recording keeps the memory, until the next one is replayed, and others may use it as well.
+    if (record_)
+      for (auto& g : step.gradients) g.wide = borrowed(g.wide), g.narrow = borrowed(g.narrow);
   }
 
   // ------------------------------------------------------------------------------- several
@@ -189,7 +203,7 @@ class Recorded final : public Execution {
       updates_.record(update, work);
       gpu_.wait();
     }
-    report_.zero_(), adamw_.grads.zero_();
+    report_.zero_(), optimizer_.zero_grad();
     send_settings(parts, lr, true);
     for (const auto& part : parts.parts) {
       auto& step = parts_.at(shape_of(part));
@@ -197,6 +211,7 @@ class Recorded final : public Execution {
       run(parts_, step, [&] { add_part(step); });
     }
     run(updates_, update, work);
+    if (!record_) optimizer_.show_grads(optimizer_.sums());
   }
 
   void send_settings(const Parts& parts, double lr, bool active) {
@@ -213,16 +228,9 @@ class Recorded final : public Execution {
   // Backward leaves the gradients of matrices in bfloat16; their sums are float32.
   void add_part(const Step& step) {
     differentiate(step.part);
-    for (const auto& g : optimizer_.fetch_grads()) {
-      Tensor sum = adamw_.grads.narrow(0, g.begin, g.size);
-      if (g.wide.defined()) sum.add_(g.wide.reshape(-1));
-      if (g.narrow.defined()) sum.add_(g.narrow.reshape(-1));
-    }
+    optimizer_.add_to_sums(optimizer_.fetch_grads());
   }
-  void update_from_sums() {
-    gpu_.adamw(adamw_,
-               {{.wide = adamw_.grads, .narrow = {}, .begin = 0, .size = adamw_.grads.numel()}});
-  }
+  void update_from_sums() { gpu_.adamw(adamw_, optimizer_.sums()); }
 
   // ------------------------------------------------------------------------------- both
 
@@ -263,6 +271,8 @@ class Recorded final : public Execution {
   Tensor report_, host_report_, settings_;
   GpuAdamW adamw_;
   Steps steps_, parts_;
+  bool record_;
+  const Step* shown_ = nullptr;  // whose gradients the parameters show
   Recordings<int, Nothing> updates_;
   std::vector<Batch> computed_;
 };

@@ -179,10 +179,12 @@ class Reader {
 
 }  // namespace
 
-int64_t tokens_at_once(const model::Model& model) {
-  const bool gpu = !model.device().is_cpu();
-  return std::min((gpu ? kMostGpuLogits : kMostLogits) / model.vocabulary(),
+int64_t tokens_at_once(int64_t vocabulary, bool gpu) {
+  return std::min((gpu ? kMostGpuLogits : kMostLogits) / vocabulary,
                   gpu ? kTokensPerGpuForward : kTokensPerForward);
+}
+int64_t tokens_at_once(const model::Model& model) {
+  return tokens_at_once(model.vocabulary(), !model.device().is_cpu());
 }
 
 std::vector<TokenLosses> token_losses(model::Model& model, const Example* examples, int64_t count,

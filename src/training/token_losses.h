@@ -24,6 +24,7 @@ std::vector<TokenLosses> token_losses(model::Model& model, const tasks::Example*
                                       bool narrow = false);
 
 // How many tokens it is best given at once.
+int64_t tokens_at_once(int64_t vocabulary, bool gpu);
 int64_t tokens_at_once(const model::Model& model);
 
 }  // namespace lrnn::training

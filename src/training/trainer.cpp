@@ -44,7 +44,8 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),
                 "make the batch larger, or start fewer processes");
-  model.recompute(recompute_of(config, model.vocabulary(), !model.device().is_cpu()));
+  const auto again = recompute_of(config, model, !model.device().is_cpu());
+  model.recompute(again.what, again.blocks);
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config, ranks)
                    : recorded(model, optimizer_, config, bucket_of(task), record);

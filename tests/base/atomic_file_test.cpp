@@ -99,6 +99,12 @@ TEST(Checksum, DoesNotDependOnThePiecesAndSeesEveryBit) {
     pieces.add(std::string_view(text).substr(0, cut));
     pieces.add(std::string_view(text).substr(cut));
     EXPECT_EQ(pieces.text(), sum);
+    // The second piece by its sum alone.
+    Crc32c first, second;
+    first.add(std::string_view(text).substr(0, cut)),
+        second.add(std::string_view(text).substr(cut));
+    first.add(second, text.size() - cut);
+    EXPECT_EQ(first.text(), sum);
   }
   for (size_t bit = 0; bit < 8 * text.size(); ++bit) {
     std::string flipped = text;

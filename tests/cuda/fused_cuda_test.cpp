@@ -212,39 +212,46 @@ TEST_F(FusedOnGpu, CrossEntropy) {
       }
 }
 
-TEST_F(FusedOnGpu, GradientsAreGatheredFromBothTypes) {
+TEST_F(FusedOnGpu, GradientsOfBothTypesAreReadWhereTheyAre) {
   torch::manual_seed(9);
-  std::vector<ops::GpuGradient> pieces;
-  int64_t n = 0;
-  TensorList want;
-  for (int64_t i = 0; i < 150; ++i) {  // more than one launch takes
-    const int64_t size = i == 3 ? 5000 : 1 + i % 37;
-    ops::GpuGradient g{.wide = {}, .narrow = {}, .begin = n, .size = size};
-    Tensor sum = torch::zeros({size}, torch::kFloat64);
-    if (i % 3 != 0) g.wide = normal({size}), sum += wide(g.wide);
-    if (i % 2 != 0) g.narrow = normal({size}, torch::kBFloat16), sum += wide(g.narrow);
-    pieces.push_back(g), want.push_back(sum);
-    n += size;
+  // The last is large enough for blocks of several rounds.
+  for (const int64_t large : {5000, 3'000'000, 20'000'003}) {
+    std::vector<ops::GpuGradient> pieces;
+    int64_t n = 0;
+    TensorList want, keep;
+    for (int64_t i = 0; i < 150; ++i) {  // more than one launch takes
+      const int64_t size = i == 3 ? large : i % 5 == 0 ? 64 : 1 + i % 37;
+      // Some lie on 16 bytes, as those of a model do.
+      if (i % 4 == 0)
+        for (; n % 16; ++n) want.push_back(torch::zeros({1})), keep.push_back(torch::ones({1}));
+      ops::GpuGradient g{.wide = {}, .narrow = {}, .begin = n, .size = size, .decays = i % 7 == 0};
+      Tensor sum = torch::zeros({size}, torch::kFloat64);
+      if (i % 3 != 0) g.wide = normal({size}), sum += wide(g.wide);
+      if (i % 2 != 0) g.narrow = normal({size}, torch::kBFloat16), sum += wide(g.narrow);
+      pieces.push_back(g), want.push_back(sum);
+      keep.push_back(torch::full({size}, g.decays ? 0.5 : 1., torch::kFloat64));
+      n += size;
+    }
+    const auto filled = [&](float x) { return torch::full({n}, x).cuda(); };
+    ops::GpuAdamW a{.values = filled(3),
+                    .m = filled(0),
+                    .v = filled(0),
+                    .beta1 = 0.9,
+                    .beta2 = 0.99,
+                    .eps = 1e-3,
+                    .settings = torch::tensor({0.1, 1., 0.5, 2., 1., 1.}, torch::kFloat64).cuda(),
+                    .report = torch::zeros({4}, torch::kFloat64).cuda()};
+    ops::gpu()->adamw(a, pieces);
+    const Tensor flat = torch::cat(want).to(torch::kFloat64);
+    const double norm = flat.norm().item<double>();
+    EXPECT_NEAR(a.report[2].item<double>(), norm, 1e-5 * norm);
+    EXPECT_EQ(a.report[3].item<double>(), 1);
+    const Tensor g = flat * (2 / norm), m = 0.1 * g, v = 0.01 * g * g,
+                 decayed = torch::cat(keep).to(torch::kFloat64) * 3;
+    EXPECT_CLOSE("m", a.m, m);
+    EXPECT_CLOSE("v", a.v, v);
+    EXPECT_CLOSE("values", a.values, decayed - 0.1 * m / (v.sqrt() + 1e-3));
   }
-  const auto zeros = [&] { return torch::zeros({n}).cuda(); };
-  ops::GpuAdamW a{.values = zeros(),
-                  .grads = zeros(),
-                  .m = zeros(),
-                  .v = zeros(),
-                  .decays = torch::zeros({n}, torch::kBool).cuda(),
-                  .beta1 = 0.9,
-                  .beta2 = 0.99,
-                  .eps = 1e-8,
-                  .settings = torch::tensor({0.1, 1., 1., 0., 1., 1.}, torch::kFloat64).cuda(),
-                  .report = torch::zeros({4}, torch::kFloat64).cuda()};
-  a.grads.fill_(7);  // must be written, not added to
-  ops::gpu()->adamw(a, pieces);
-  const Tensor flat = torch::cat(want);
-  EXPECT_CLOSE("gradients", a.grads, flat);
-  EXPECT_NEAR(a.report[2].item<double>(), flat.norm().item<double>(),
-              1e-5 * flat.norm().item<double>());
-  EXPECT_EQ(a.report[3].item<double>(), 1);
-  EXPECT_CLOSE("m", a.m, 0.1 * flat);
 }
 
 }  // namespace

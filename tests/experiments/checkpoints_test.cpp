@@ -12,6 +12,7 @@ void save(const Checkpoints& checkpoints, int64_t step) {
   checkpoints.save(step, [&](const std::string& to) {
     write_atomically(to + "/a", "the first file of step " + std::to_string(step));
     write_atomically(to + "/b", std::string(5000, 'x'));
+    return Checkpoints::Sums{};
   });
 }
 
@@ -79,7 +80,7 @@ TEST(Checkpoints, AWriteThatFailsLeavesTheOthersAlone) {
   const Checkpoints checkpoints(folder / "checkpoints");
   save(checkpoints, 1);
   EXPECT_THROW(checkpoints.save(2,
-                                [](const std::string& to) {
+                                [](const std::string& to) -> Checkpoints::Sums {
                                   write_atomically(to + "/a", "half of it");
                                   throw Error("the disk is full");
                                 }),

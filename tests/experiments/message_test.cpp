@@ -37,6 +37,22 @@ TEST(Message, ComesBackFromItsLine) {
   }
 }
 
+TEST(Message, OfALanguageModelHasItsSpeed) {
+  Message message;
+  message.progress.text = true;
+  message.progress.speed = {.tokens_per_second = 1.9e5, .flops = 4e14, .mfu = 0.5};
+  auto back = from_line(to_line(message));
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(back->progress.text);
+  EXPECT_EQ(back->progress.speed.tokens_per_second, 1.9e5);
+  EXPECT_EQ(back->progress.speed.flops, 4e14);
+  EXPECT_EQ(back->progress.speed.mfu, 0.5);
+  message.progress.speed.mfu = -1;
+  const auto line = to_line(message);
+  EXPECT_EQ(line.find("mfu"), std::string::npos) << line;
+  EXPECT_EQ(from_line(line)->progress.speed.mfu, -1);
+}
+
 TEST(Message, WithoutAnEvaluationOrANumber) {
   Message message;
   message.progress.loss = NAN;

@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include <vector>
 
 #include "ops/delta_product/case.h"
@@ -45,6 +47,32 @@ inline ops::DeltaProduct in_double(ops::DeltaProduct in) {
   for (torch::Tensor* x : {&in.q, &in.k, &in.v, &in.beta, &in.log_gate, &in.state})
     if (x->defined()) *x = x->to(torch::kFloat64);
   return in;
+}
+
+// With every key head in memory as often as heads read it.
+inline ops::DeltaProduct repeated(ops::DeltaProduct in) {
+  const int64_t group = in.v.size(3) / in.k.size(3);
+  if (in.q.defined()) in.q = in.q.repeat_interleave(group, 2);
+  in.k = in.k.repeat_interleave(group, 3);
+  return in;
+}
+
+// Shared keys give the bits of repeated ones. Gradients of q and k are the sums over the heads that
+// read them, in their order, of what each would have: rounded as it is, added up in float32.
+inline void expect_bits_of_repeated(const Everything& shared, const Everything& every) {
+  ASSERT_EQ(shared.tensors.size(), every.tensors.size());
+  for (size_t i = 0; i < shared.tensors.size(); ++i) {
+    const auto& [name, got] = shared.tensors[i];
+    torch::Tensor want = every.tensors[i].second;
+    if (name == "dq" || name == "dk") {
+      const int64_t G = got.size(-2), group = want.size(-2) / G;
+      const torch::Tensor heads = want.to(ops::wide(got.scalar_type())).unflatten(-2, {G, group});
+      want = heads.select(-2, 0);
+      for (int64_t h = 1; h < group; ++h) want = want + heads.select(-2, h);
+      want = want.to(got.scalar_type());
+    }
+    EXPECT_TRUE(torch::equal(got, want)) << name;
+  }
 }
 
 }  // namespace lrnn

@@ -32,13 +32,21 @@ TEST(DeltaProductErrors, SayWhatWasExpected) {
   ops::delta_product(good());
   auto in = good();
   in.q = torch::zeros({2, 8, 4, 15});
-  expect_error(in, "[delta_product] q must be [2, 8, 4, 16] = [B,T,H,K], got [2, 8, 4, 15]");
+  expect_error(in, "[delta_product] q must be [2, 8, 4, 16] = [B,T,G,K], got [2, 8, 4, 15]");
   in = good(), in.k = torch::zeros({2, 8, 4, 16});
-  expect_error(in, "k must have 5 dimensions [B,T,N,H,K], got [2, 8, 4, 16]");
+  expect_error(in, "k must have 5 dimensions [B,T,N,G,K], got [2, 8, 4, 16]");
   in = good(), in.v = torch::zeros({2, 8, 2, 4, 3});
   expect_error(in, "v must be [2, 8, 1, 4, 3] = [B,T,N,H,V], got [2, 8, 2, 4, 3]");
   in = good(), in.beta = torch::zeros({2, 8, 4});
   expect_error(in, "beta must be [2, 8, 1, 4] = [B,T,N,H]");
+  in = good(), in.k = torch::zeros({2, 8, 1, 3, 16}), in.q = torch::zeros({2, 8, 3, 16});
+  expect_error(in,
+               "[delta_product] 4 value heads cannot share 3 key heads: v is [2, 8, 1, 4, 3] = "
+               "[B,T,N,H,V] and k [2, 8, 1, 3, 16] = [B,T,N,G,K]");
+  in = good(), in.k = torch::zeros({2, 8, 1, 8, 16}), in.q = torch::zeros({2, 8, 8, 16});
+  expect_error(in, "4 value heads cannot share 8 key heads");
+  in = good(), in.k = torch::zeros({2, 8, 1, 2, 16});
+  expect_error(in, "q must be [2, 8, 2, 16] = [B,T,G,K], got [2, 8, 4, 16]");
   in = good(), in.log_gate = torch::zeros({2, 8, 1, 4});
   expect_error(in, "log_gate must be [2, 8, 4] = [B,T,H]");
   in = good(), in.state = torch::zeros({2, 4, 3, 16});

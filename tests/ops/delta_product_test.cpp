@@ -55,6 +55,10 @@ const std::vector<Case> kCases = {
     {.B = 1, .T = 35, .N = 1, .H = 1, .K = 67, .V = 33, .gate = true, .lengths = {1, 0, 17, 2, 15}},
     {.B = 2, .T = 67, .N = 4, .H = 1, .K = 17, .V = 64},
     {.B = 1, .T = 21, .N = 5, .H = 1, .K = 16, .V = 5, .gate = true, .q = false},
+    // Heads that share keys.
+    {.B = 2, .T = 35, .N = 2, .H = 6, .K = 16, .V = 8, .gate = true, .key_heads = 2},
+    {.B = 1, .T = 67, .N = 1, .H = 3, .K = 64, .V = 20, .state = false, .key_heads = 1},
+    {.B = 1, .T = 23, .H = 4, .K = 8, .V = 5, .q = false, .lengths = {5, 0, 18}, .key_heads = 2},
 };
 
 TEST(DeltaProduct, EqualsTheDefinitionInDouble) {
@@ -135,6 +139,7 @@ TEST(DeltaProduct, TheSameBitsForAnyNumberOfThreads) {
        .dtype = torch::kFloat32,
        .lengths = {39, 2, 300, 59}},
         Case{.B = 2, .T = 131, .N = 3, .H = 3, .K = 32, .V = 24},
+        Case{.B = 1, .T = 131, .N = 2, .H = 6, .K = 32, .V = 24, .key_heads = 2},
         Case{.B = 1, .T = 200, .N = 1, .H = 8, .K = 64, .V = 70, .dtype = torch::kBFloat16}}) {
     const auto in = make_inputs(c);
     at::set_num_threads(1);
@@ -149,6 +154,18 @@ TEST(DeltaProduct, TheSameBitsForAnyNumberOfThreads) {
     }
   }
   at::set_num_threads(threads);
+}
+
+TEST(DeltaProduct, SharedKeysGiveTheBitsOfRepeatedOnes) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
+    for (Case c : {Case{.B = 2, .T = 70, .N = 2, .H = 12, .K = 16, .V = 24, .gate = true},
+                   Case{.B = 1, .T = 300, .H = 5, .K = 64, .V = 40, .lengths = {100, 0, 200}}}) {
+      c.dtype = dtype, c.key_heads = c.H == 12 ? 4 : 1;
+      SCOPED_TRACE(testing::Message() << c);
+      const auto in = make_inputs(c);
+      expect_bits_of_repeated(everything(in, ops::delta_product),
+                              everything(repeated(in), ops::delta_product));
+    }
 }
 
 TEST(DeltaProduct, NoTokensReturnTheState) {

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "bench/cuda/lm_shapes.h"
+#include "tests/training/random_text.h"
 #include "training/trainer.h"
 
 namespace lrnn::training {
@@ -115,6 +119,31 @@ TEST(Estimate, GrowsWithWhatItIsMadeOf) {
   // Attention on a GPU keeps its scores.
   const std::string attention = "{width: 64, mixer: {name: attention}}";
   EXPECT_GT(of(kGroup, attention, train, true).batch, 1.2 * of(kGroup, attention, train).batch);
+}
+
+// What training language models took on a GPU, as it was measured there.
+TEST(Estimate, IsNearWhatLanguageModelsTookOnAGpu) {
+  std::ifstream file(LRNN_SOURCE_DIR "/results/bench/lm.jsonl");
+  int compared = 0;
+  for (std::string text; std::getline(file, text);) {
+    const auto line = nlohmann::json::parse(text);
+    if (line.value("bench", "") != "lm" || line.value("who", "") != "lrnn") continue;
+    for (const auto& shape : bench::kShapes) {
+      if (line["model"].get<std::string>() != shape.name) continue;
+      TrainConfig train;
+      train.batch = line["batch"].get<int64_t>(),
+      train.accumulate = line["accumulate"].get<int64_t>();
+      train.precision = "bfloat16", train.recompute = line["recompute"].get<std::string>();
+      const RandomText task(bench::kVocabulary, line["length"].get<int64_t>());
+      const auto model = model::Model::shapes(bench::config_of(shape), bench::kVocabulary);
+      const double ratio = estimate_memory(*model, task, train, true).total() /
+                           (line["peak_gib"].get<double>() * double(int64_t{1} << 30));
+      EXPECT_GT(ratio, 0.8) << text;
+      EXPECT_LT(ratio, 1.6) << text;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 5);
 }
 
 // A petabyte of weights, and none of it taken.

@@ -161,22 +161,37 @@ TEST(Language, WhatIsMadeAgainIsTheSame) {
       for (const int64_t vocabulary : {int64_t(7), int64_t(1500)}) {
         const auto kept = train(make(vocabulary), training_of(4, 2, precision), 2, 12);
         for (const char* what : {"cheap", "block"})
-          expect_same_bits(kept, train(make(vocabulary), training_of(4, 2, precision, what), 2, 12),
-                           cat(name, " ", precision, " ", vocabulary, " ", what));
+          for (const int64_t blocks : {0, 1}) {
+            auto again = training_of(4, 2, precision, what);
+            again.recompute_blocks = blocks;
+            expect_same_bits(kept, train(make(vocabulary), again, 2, 12),
+                             cat(name, " ", precision, " ", vocabulary, " ", what, " ", blocks));
+          }
       }
     }
 }
 
 TEST(Language, OnAGpuLanguageModelsKeepLess) {
   using Recompute = model::Model::Recompute;
+  const auto what = [](const TrainConfig& config, int64_t vocabulary, bool gpu) {
+    const auto of = load<model::ModelConfig>(
+        Section::from_text("width: 12\nlayers: 5\nmixer: {name: delta_net}"));
+    const auto out = recompute_of(config, *model::Model::shapes(of, vocabulary), gpu);
+    return std::pair(out.what, out.blocks);
+  };
+  const std::pair nothing(Recompute::kNothing, int64_t(0));
   TrainConfig config;
-  EXPECT_EQ(recompute_of(config, 32000, true), Recompute::kCheap);
-  EXPECT_EQ(recompute_of(config, 32000, false), Recompute::kNothing);
-  EXPECT_EQ(recompute_of(config, 7, true), Recompute::kNothing);
-  config.recompute = "block";
-  EXPECT_EQ(recompute_of(config, 7, false), Recompute::kBlocks);
+  EXPECT_EQ(what(config, 32000, true), std::pair(Recompute::kCheap, int64_t(3)));
+  EXPECT_EQ(what(config, 32000, false), nothing);
+  EXPECT_EQ(what(config, 7, true), nothing);
+  config.recompute_blocks = 4;
+  EXPECT_EQ(what(config, 32000, true), std::pair(Recompute::kCheap, int64_t(4)));
+  config.recompute = "cheap", config.recompute_blocks = 0;
+  EXPECT_EQ(what(config, 7, false), std::pair(Recompute::kCheap, int64_t(5)));
+  config.recompute = "block", config.recompute_blocks = 9;
+  EXPECT_EQ(what(config, 7, false), std::pair(Recompute::kBlocks, int64_t(5)));
   config.recompute = "none";
-  EXPECT_EQ(recompute_of(config, 32000, true), Recompute::kNothing);
+  EXPECT_EQ(what(config, 32000, true), nothing);
 }
 
 // An evaluation does without all logits as well.

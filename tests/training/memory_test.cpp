@@ -133,8 +133,8 @@ TEST_F(Memory, WhatIsMadeAgainIsNotKept) {
   const RandomText task(kTokens, kLength);
   const auto examples = draw(task, 1, tasks::Split::kTrain, task.train_length, 0, kCount);
   const Batch batch = make_batch(examples.data(), kCount, kTokens);
-  const auto kept = [&](model::Model::Recompute what) {
-    model.recompute(what);
+  const auto kept = [&](model::Model::Recompute what, int64_t blocks = 4) {
+    model.recompute(what, blocks);
     const size_t before = memory_use().live;
     model::State state;
     const torch::Tensor h = model.hidden(batch.input, state, batch.context);
@@ -143,8 +143,10 @@ TEST_F(Memory, WhatIsMadeAgainIsNotKept) {
   };
   using Recompute = model::Model::Recompute;
   const double all = kept(Recompute::kNothing);
-  EXPECT_LT(kept(Recompute::kCheap), 0.85 * all);
+  const double cheap = kept(Recompute::kCheap);
+  EXPECT_LT(cheap, 0.85 * all);
   EXPECT_LT(kept(Recompute::kBlocks), 0.3 * all);
+  EXPECT_NEAR(kept(Recompute::kCheap, 2), (all + cheap) / 2, 0.02 * all);
 }
 
 }  // namespace

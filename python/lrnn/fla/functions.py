@@ -134,8 +134,6 @@ def _delta_rule(
     if norm:
         q, k = l2_norm(q, L2_EPS), l2_norm(k, L2_EPS)
     q, k, v = _together(q, k, v)
-    if value_heads > heads:
-        q, k = (x.repeat_interleave(value_heads // heads, 2) for x in (q, k))
     o, last = delta_product(
         q,
         _by_token(k, steps),

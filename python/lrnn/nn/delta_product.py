@@ -95,12 +95,10 @@ class DeltaProduct(nn.Module):
             v = F.silu(v)
             if silu:
                 q, k = F.silu(q), F.silu(k)
-        N, H, group = self.householders, self.heads, self.value_heads // self.heads
+        N, H = self.householders, self.heads
         q = self._keys(q.unflatten(-1, (H, self.key_dim)))
         k = self._keys(k.unflatten(-1, (N, H, self.key_dim)))
         v = v.unflatten(-1, (N, self.value_heads, self.value_dim))
-        if group > 1:
-            q, k = q.repeat_interleave(group, -2), k.repeat_interleave(group, -2)
         largest = 2.0 if self.negative else 1.0
         if self.b_proj is None:
             beta = torch.full(v.shape[:-1], largest, dtype=x.dtype, device=x.device)

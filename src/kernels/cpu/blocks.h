@@ -38,6 +38,12 @@ template <class T> T* row_of(const Rows& rows, const Unit& u, int64_t token, int
          step * rows.step + u.head * rows.head;
 }
 
+template <class T> T* row_of(const SharedRows& rows, const Unit& u, int64_t token, int64_t step) {
+  const auto head = int64_t((2 * uint64_t(u.head) + 1) * rows.inverse >> 32);
+  return static_cast<T*>(rows.data) + u.batch * rows.batch + (u.begin + token) * rows.token +
+         step * rows.step + head * rows.head;
+}
+
 // The rows of one head lie a token apart: too far for the processor to guess the next, and on a
 // long sequence every one would wait for memory.
 template <class T> [[gnu::always_inline]] inline void prefetch_row(const T* row, int64_t n) {

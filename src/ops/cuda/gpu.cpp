@@ -27,6 +27,16 @@ class Cuda final : public Gpu {
     C10_CUDA_CHECK(cudaMemGetInfo(&free, &total));
     return static_cast<int64_t>(free);
   }
+  // Not by LibTorch's allocator, which takes the next power of two.
+  torch::Tensor host_memory(int64_t bytes) override {
+    void* memory = nullptr;
+    if (cudaHostAlloc(&memory, size_t(bytes), cudaHostAllocDefault) != cudaSuccess) {
+      cudaGetLastError();  // nobody else is to find it
+      return {};
+    }
+    return torch::from_blob(
+        memory, {bytes}, [](void* p) { cudaFreeHost(p); }, torch::kUInt8);
+  }
 
   void adamw(const GpuAdamW& u, const std::vector<GpuGradient>& gradients) override {
     const c10::cuda::CUDAGuard guard(u.values.device());
@@ -43,23 +53,19 @@ class Cuda final : public Gpu {
     for (const auto& g : gradients)
       pieces.push_back({static_cast<const float*>(flat(g.wide, at::kFloat, g.size)),
                         static_cast<const uint16_t*>(flat(g.narrow, at::kBFloat16, g.size)),
-                        g.begin, g.size});
+                        g.begin, g.size, g.decays});
     const auto count = int64_t(pieces.size());
-    const int64_t blocks = kernels::cuda::gather_blocks(pieces.data(), count);
-    const auto partial = at::empty({blocks}, u.report.options());
-    kernels::cuda::gather(pieces.data(), count, u.grads.mutable_data_ptr<float>(),
-                          partial.mutable_data_ptr<double>(), stream);
+    const auto partial =
+        at::empty({kernels::cuda::adamw_partials(pieces.data(), count)}, u.report.options());
     kernels::cuda::AdamW a{};
-    a.n = u.values.numel();
-    a.values = u.values.mutable_data_ptr<float>(), a.grads = u.grads.const_data_ptr<float>();
+    a.values = u.values.mutable_data_ptr<float>();
     a.m = u.m.mutable_data_ptr<float>(), a.v = u.v.mutable_data_ptr<float>();
-    a.decays = u.decays.const_data_ptr<bool>();
     a.beta1 = float(u.beta1), a.beta2 = float(u.beta2), a.eps = float(u.eps);
     a.rest1 = float(1 - u.beta1), a.rest2 = float(1 - u.beta2);
     a.settings = u.settings.const_data_ptr<double>();
     a.report = u.report.mutable_data_ptr<double>();
-    a.partial = partial.const_data_ptr<double>(), a.partials = blocks;
-    kernels::cuda::adamw(a, stream);
+    a.partial = partial.mutable_data_ptr<double>();
+    kernels::cuda::adamw(a, pieces.data(), count, stream);
   }
 
   torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,

@@ -81,6 +81,26 @@ DeltaInputsResult one_by_one(const DeltaInputs& in) {
   return out;
 }
 
+// States that an earlier call left as pieces of one tensor [B,C,W], as that one again; else a copy.
+Tensor rejoined(const std::vector<Tensor>& states) {
+  const Tensor& first = states.at(0);
+  if (!first.has_storage()) return torch::cat(states, 1);
+  auto sizes = first.sizes().vec();
+  int64_t at = first.storage_offset();
+  bool one = true;
+  for (const Tensor& x : states) {
+    one = one && !x.requires_grad() && x.has_storage() &&
+          x.storage().is_alias_of(first.storage()) && x.strides() == first.strides() &&
+          x.scalar_type() == first.scalar_type() && x.storage_offset() == at &&
+          x.size(0) == sizes[0] && x.size(2) == sizes[2];
+    at += x.size(1) * x.stride(1);
+  }
+  if (!one) return torch::cat(states, 1);
+  sizes[1] = 0;
+  for (const Tensor& x : states) sizes[1] += x.size(1);
+  return first.as_strided(sizes, first.strides(), first.storage_offset());
+}
+
 // The channels of q, k and v as those of one convolution.
 DeltaInputsResult together(const DeltaInputs& in) {
   const int64_t N = in.N, H = in.H, K = in.K, V = in.V;
@@ -88,7 +108,7 @@ DeltaInputsResult together(const DeltaInputs& in) {
   const int64_t B = x.size(0), T = x.size(1);
   const Tensor weight = join(in.conv.in(x.scalar_type()));
   const bool first = in.states.empty() || !in.states[0].defined();
-  const Tensor before = first ? Tensor() : torch::cat(in.states, 1);
+  const Tensor before = first ? Tensor() : rejoined(in.states);
   const auto sizes = sizes_of(in);
   DeltaInputsResult out;
   Tensor after;

@@ -15,19 +15,22 @@ struct DeltaProductCase {
   std::string accuracy = {};  // the op's own choice
   double beta = 2;            // the largest
   bool wide_beta = false;     // in float32 beside bfloat16, as a model gives it
+  int64_t key_heads = 0;      // 0: as many as H
+
+  int64_t G() const { return key_heads ? key_heads : H; }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const DeltaProductCase& c) {
   return out << "B " << c.B << " T " << c.T << " N " << c.N << " H " << c.H << " K " << c.K << " V "
              << c.V << " gate " << c.gate << " state " << c.state << " q " << c.q << " " << c.dtype
-             << " " << c.accuracy;
+             << " " << c.accuracy << " key heads " << c.G();
 }
 
 // Keys of length one and step sizes up to 2: reflections, which forget nothing.
 inline DeltaProduct make_delta_product(const DeltaProductCase& c, const Draw& draw) {
   DeltaProduct in;
-  if (c.q) in.q = draw.io(draw.unit({c.B, c.T, c.H, c.K}));
-  in.k = draw.io(draw.unit({c.B, c.T, c.N, c.H, c.K}));
+  if (c.q) in.q = draw.io(draw.unit({c.B, c.T, c.G(), c.K}));
+  in.k = draw.io(draw.unit({c.B, c.T, c.N, c.G(), c.K}));
   in.v = draw.io(draw.normal({c.B, c.T, c.N, c.H, c.V}));
   const Tensor beta = c.beta * draw.uniform({c.B, c.T, c.N, c.H});
   in.beta = c.wide_beta ? draw.real(beta) : draw.io(beta);
@@ -39,7 +42,8 @@ inline DeltaProduct make_delta_product(const DeltaProductCase& c, const Draw& dr
 }
 
 inline std::string shape_of(const DeltaProductCase& c) {
-  return shape_text({c.B, c.T, c.N, c.H, c.K, c.V}, c.dtype);
+  return shape_text({c.B, c.T, c.N, c.H, c.K, c.V}, c.dtype) +
+         (c.G() < c.H ? " " + std::to_string(c.G()) + " key heads" : "");
 }
 // The state's multiply-adds, without the products of a chunk.
 inline double flops_per_token(const DeltaProductCase& c) {
@@ -52,7 +56,8 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   Cases<Case> out;
   // An odd length with a gate, and what tensor cores are made for.
   out.typical = {{.B = 2, .T = 67, .N = 2, .H = 3, .K = 16, .V = 24, .gate = true},
-                 {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false}};
+                 {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false},
+                 {.B = 2, .T = 35, .N = 2, .H = 6, .K = 16, .V = 8, .gate = true, .key_heads = 2}};
   const auto kernel = [&](Case c, const std::vector<std::string>& accuracies) {
     for (const bool gate : {false, true})
       for (const auto& accuracy : accuracies) {
@@ -93,6 +98,44 @@ inline Cases<DeltaProductCase> delta_product_cases() {
           .dtype = bf16,
           .lengths = {70, 0, 70}},
          {"fast", "accurate"});
+  // Heads that share keys, by every method: exact in its types, small, small chunks, one chunk,
+  // mma.sync, warp groups, segments.
+  for (const auto dtype : {torch::kFloat64, fp32, bf16})
+    kernel({.B = 2, .T = 5, .N = 2, .H = 6, .K = 33, .V = 9, .dtype = dtype, .key_heads = 2},
+           {"exact"});
+  for (const auto dtype : {fp32, bf16})
+    kernel({.B = 2, .T = 19, .N = 2, .H = 4, .K = 16, .V = 32, .dtype = dtype, .key_heads = 1},
+           {"exact"});
+  kernel({.B = 64, .T = 18, .H = 12, .K = 32, .V = 16, .dtype = bf16, .key_heads = 4},
+         {"accurate"});
+  kernel({.B = 2,
+          .T = 37,
+          .N = 2,
+          .H = 4,
+          .K = 48,
+          .V = 112,
+          .state = false,
+          .dtype = bf16,
+          .key_heads = 2},
+         {"accurate"});
+  for (const auto& [T, N, H, K, V] : {std::tuple{71, 1, 6, 32, 48},
+                                      {36, 2, 4, 64, 16},
+                                      {71, 1, 6, 128, 128},
+                                      {36, 2, 4, 72, 64},
+                                      {1600, 1, 2, 64, 64},
+                                      {800, 2, 2, 128, 128}})
+    kernel({.B = 1, .T = T, .N = N, .H = H, .K = K, .V = V, .dtype = bf16, .key_heads = H / 2},
+           {"fast", "accurate"});
+  kernel({.B = 1,
+          .T = 140,
+          .H = 3,
+          .K = 128,
+          .V = 64,
+          .q = false,
+          .dtype = bf16,
+          .lengths = {70, 0, 70},
+          .key_heads = 1},
+         {"fast", "accurate"});
   for (const auto& [B, T, H, K] : {std::tuple{8, 512, 4, 32}, {2, 2048, 8, 64}, {1, 4096, 8, 128}})
     for (const int64_t N : {1, 2, 4})
       out.timed.push_back(
@@ -113,6 +156,19 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   gpu({.B = 2, .T = 16384, .H = 16, .K = 128, .V = 128, .dtype = bf16}, {"fast", "accurate"});
   gpu({.B = 1, .T = 32768, .H = 16, .K = 128, .V = 128, .gate = true, .dtype = bf16},
       {"fast", "accurate"});
+  // Qwen3-Next and Qwen3.5, in one piece and shared out among GPUs.
+  for (const int64_t T : {8192, 32768, 65536})
+    for (const auto& [G, H] : {std::pair{2, 8}, {4, 16}, {16, 32}, {16, 64}})
+      gpu({.B = 1,
+           .T = T,
+           .H = H,
+           .K = 128,
+           .V = 128,
+           .gate = true,
+           .dtype = bf16,
+           .beta = 1,
+           .key_heads = G},
+          {"fast"});
   gpu({.B = 8, .T = 2048, .H = 8, .K = 128, .V = 256, .dtype = bf16}, {"fast", "accurate"});
   gpu({.B = 8, .T = 4096, .H = 4, .K = 256, .V = 256, .dtype = bf16}, {"fast", "accurate"});
   gpu({.B = 64, .T = 512, .H = 8, .K = 64, .V = 64, .dtype = bf16}, {"fast", "accurate", "exact"});

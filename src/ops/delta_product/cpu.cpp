@@ -11,7 +11,8 @@ struct DeltaProductCpu {
   // The errors v - S^T k of every micro-step, and the state at every segment.
   static std::vector<Tensor> keep(const In& in) {
     const auto k = in.k.sym_sizes();
-    const c10::SymInt B = k[0], T = k[1], N = k[2], H = k[3], K = k[4], V = in.v.sym_size(4);
+    const c10::SymInt B = k[0], T = k[1], N = k[2], H = in.v.sym_size(3), K = k[4],
+                      V = in.v.sym_size(4);
     const auto segment = kernels::delta_product_segment(N.guard_int(__FILE__, __LINE__));
     const auto wide = options_of(in.k, Kind::kWide);
     return {at::empty_symint({B, H, T, N, V}, wide),
@@ -32,14 +33,27 @@ struct DeltaProductCpu {
   static void backward(const Backward<In>& b, In& grads) {
     kernels::DeltaProductBackward p;
     fill(p, b.in);
-    if (!grads.q.defined()) p.q = {};
-    if (grads.q.defined()) p.d_o = kernel_rows(b.d.o), p.dq = kernel_rows(grads.q);
+    const Tensor dq = of_every_head(grads.q, p.H), dk = of_every_head(grads.k, p.H);
+    if (!dq.defined()) p.q = {};
+    if (dq.defined()) p.d_o = kernel_rows(b.d.o), p.dq = kernel_rows(dq);
     p.d_final_state = data_or_null(b.d.state);
     p.error = b.kept[0].const_data_ptr(), p.states = b.kept[1].const_data_ptr();
-    p.dk = kernel_rows(grads.k), p.dv = kernel_rows(grads.v);
+    p.dk = kernel_rows(dk), p.dv = kernel_rows(grads.v);
     p.dbeta = grads.beta.data_ptr();
     p.dlog_gate = data_or_null(grads.log_gate), p.dstate = data_or_null(grads.state);
     kernels::delta_product_backward(p, parallel());
+    add_heads(dq, grads.q), add_heads(dk, grads.k);
+  }
+
+ private:
+  // In the order of the heads.
+  static void add_heads(const Tensor& every, const Tensor& shared) {
+    if (every.is_same(shared)) return;
+    const int64_t G = shared.size(-2), group = every.size(-2) / G;
+    const Tensor heads = every.unflatten(-2, {G, group});
+    Tensor sum = heads.select(-2, 0).to(wide_type(shared));
+    for (int64_t i = 1; i < group; ++i) sum = sum + heads.select(-2, i);
+    shared.copy_(sum);
   }
 };
 

@@ -151,10 +151,21 @@ struct Call {
           "[delta_product] the GPU kernels follow up to 2^31 updates, got T = ", p.T,
           " and N = ", p.N);
     method = kernels::cuda::choose(p, in.accuracy);
-    in.k = for_method(in.k, method), p.k = chunk_rows(in.k);
-    if (in.q.defined()) in.q = for_method(in.q, method), p.q = kernel_rows(in.q);
+    in.k = for_method(in.k, method), p.k = {chunk_rows(in.k), group()};
+    if (in.q.defined()) in.q = for_method(in.q, method), p.q = {kernel_rows(in.q), group()};
   }
+  int64_t group() const { return heads_per_key(in); }
 };
+
+// The gradient of shared keys or queries from those of every head.
+void add_heads(const Tensor& every, const Tensor& shared, void* stream) {
+  if (every.is_same(shared)) return;
+  kernels::cuda::SharedGradient p;
+  p.type = kernel_type(shared), p.K = shared.size(-1), p.group = every.size(-2) / shared.size(-2);
+  p.rows = shared.numel() / p.K;
+  p.heads = every.const_data_ptr(), p.sums = shared.data_ptr();
+  kernels::cuda::add_heads(p, stream);
+}
 
 struct DeltaProductCuda {
   using In = DeltaProduct;
@@ -171,6 +182,8 @@ struct DeltaProductCuda {
   static void backward(const Backward<In>& b, In& grads);
 
  private:
+  static void run_backward(kernels::DeltaProductBackward& p, const Call& call,
+                           const std::vector<Tensor>& kept, void* stream);
   static void forward_in_chunks(kernels::DeltaProductForward& p, const Call& call,
                                 const std::vector<Tensor>& kept, void* stream);
   static void backward_in_chunks(kernels::DeltaProductBackward& p, const Call& call,
@@ -188,7 +201,11 @@ void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vecto
   p.final_state = out.state.data_ptr();
   if (save) p.error = kept[0].data_ptr(), p.states = kept[1].data_ptr();
   switch (call.method) {
-    case Method::kExact: return kernels::cuda::exact_forward(p, chunk_of(p), on.stream());
+    case Method::kExact:
+      // Who asks for exact wants the bits of longer pieces.
+      if (!save && call.in.accuracy != "exact" && kernels::cuda::few_steps_fit(p))
+        return kernels::cuda::few_steps_forward(p, on.stream());
+      return kernels::cuda::exact_forward(p, chunk_of(p), on.stream());
     case Method::kSmall: return kernels::cuda::small_forward(p, on.stream());
     case Method::kSmallChunks:
       return kernels::cuda::small_chunks_forward(
@@ -216,35 +233,42 @@ void DeltaProductCuda::backward(const Backward<In>& b, In& grads) {
   const OnDevice on(b.in.k);
   kernels::DeltaProductBackward p;
   const Call call(b.in, p);
-  const Tensor &error = b.kept[0], &states = b.kept[1];
+  const Tensor dq = of_every_head(grads.q, p.H), dk = of_every_head(grads.k, p.H);
   Tensor d_o;
-  if (grads.q.defined()) {
+  if (dq.defined()) {
     d_o = for_method(b.d.o, call.method);
-    p.d_o = kernel_rows(d_o), p.dq = kernel_rows(grads.q);
+    p.d_o = kernel_rows(d_o), p.dq = kernel_rows(dq);
   }
   p.d_final_state = data_or_null(b.d.state);
-  p.error = error.const_data_ptr(), p.states = states.const_data_ptr();
-  p.dk = chunk_rows(grads.k), p.dv = chunk_rows(grads.v);
+  p.error = b.kept[0].const_data_ptr(), p.states = b.kept[1].const_data_ptr();
+  p.dk = chunk_rows(dk), p.dv = chunk_rows(grads.v);
   p.dbeta = grads.beta.data_ptr();
   p.dlog_gate = data_or_null(grads.log_gate), p.dstate = data_or_null(grads.state);
+  run_backward(p, call, b.kept, on.stream());
+  add_heads(dq, grads.q, on.stream()), add_heads(dk, grads.k, on.stream());
+}
+
+void DeltaProductCuda::run_backward(kernels::DeltaProductBackward& p, const Call& call,
+                                    const std::vector<Tensor>& kept, void* stream) {
+  const Tensor &error = kept[0], &states = kept[1];
   const bool chunks = in_chunks(call.method);
-  if (!grads.q.defined() && !chunks) p.q = {};
-  if (chunks) return backward_in_chunks(p, call, states, on.stream());
+  if (!p.dq.data && !chunks) p.q = {};
+  if (chunks) return backward_in_chunks(p, call, states, stream);
   switch (call.method) {
     case Method::kExact: {
       const Tensor y = at::empty_like(error), dstates = at::empty_like(states);
       return kernels::cuda::exact_backward(p, chunk_of(p), y.data_ptr(), dstates.data_ptr(),
-                                           on.stream());
+                                           stream);
     }
     case Method::kSmall: {
       const bool two_walks = p.log_gate && p.type == kernels::Type::kBFloat16;
       const Tensor workspace =
           at::empty({two_walks ? p.B * p.H * p.T * p.N * (p.V + p.K) : 0}, error.options());
-      return kernels::cuda::small_backward(p, workspace.data_ptr<float>(), on.stream());
+      return kernels::cuda::small_backward(p, workspace.data_ptr<float>(), stream);
     }
     case Method::kSmallChunks:
-      return kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), on.stream());
-    default: return kernels::cuda::one_chunk_backward(p, narrow(states), on.stream());
+      return kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), stream);
+    default: return kernels::cuda::one_chunk_backward(p, narrow(states), stream);
   }
 }
 

@@ -10,6 +10,12 @@ void DeltaProduct::check() const {
   for (const auto& [name, word] : {std::pair("accuracy", accuracy), {"precision", precision}})
     lrnn::check(word.empty() || word == "fast" || word == "accurate" || word == "exact",
                 "[delta_product] ", name, " must be fast, accurate or exact, got '", word, "'");
+  const c10::SymInt G = k.sym_size(3), H = v.sym_size(3);
+  if (G != H && (G == 0 || H == 0 || H % G != 0))
+    throw Error(
+        cat("[delta_product] ", H, " value heads cannot share ", G, " key heads: v is ",
+            show(v.sym_sizes()), " = [B,T,N,H,V] and k ", show(k.sym_sizes()), " = [B,T,N,G,K]"),
+        "H must be a multiple of G");
 }
 
 DeltaProductResult delta_product(const DeltaProduct& in) {

@@ -11,6 +11,10 @@
 //   for j = 0 .. N-1:  S <- S + beta_tj k_tj (v_tj - S^T k_tj)^T
 //   o_t = scale S^T q_t
 //
+// Keys and queries may have fewer heads than values: G key heads for H value heads, H a multiple of
+// G. Head h then reads key head h / (H / G), as if every key head stood H / G times in a row; the
+// gradient of a key is the sum over the heads that read it, in their order.
+//
 // With |k| = 1 the transition I - beta k k^T is a projection at beta = 1 and a reflection at
 // beta = 2, which is what lets it count modulo two. Gradients flow to every input, the initial
 // state included, and back from the final state.
@@ -27,8 +31,8 @@ struct DeltaProductResult {
 };
 
 struct DeltaProduct {
-  torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state
-  torch::Tensor k;              // [B,T,N,H,K]
+  torch::Tensor q;              // [B,T,G,K]; undefined: no outputs are wanted, only the state
+  torch::Tensor k;              // [B,T,N,G,K]
   torch::Tensor v;              // [B,T,N,H,V]
   torch::Tensor beta;           // [B,T,N,H]
   torch::Tensor log_gate;       // [B,T,H], or undefined for a gate of 1
@@ -45,14 +49,14 @@ struct DeltaProduct {
   std::string accuracy = {};
   std::string precision = {};  // its name until 0.1; taken with a warning
   // In C++: int64 [n], the rows of the flattened [B*T] at which o is wanted, rising. It is
-  // [1,n,H,V] then, and q may be [1,n,H,K], at those rows alone. Undefined: everywhere.
+  // [1,n,H,V] then, and q may be [1,n,G,K], at those rows alone. Undefined: everywhere.
   torch::Tensor read_at = {};
 
   static constexpr const char* kName = "delta_product";
   using Result = DeltaProductResult;
   template <class Self, class Visit> static void fields(Self& in, Visit&& visit) {
-    visit(in.q, for_output("o", "q", "BTHK"));
-    visit(in.k, main_input("k", "BTNHK"));
+    visit(in.q, for_output("o", "q", "BTGK"));
+    visit(in.k, main_input("k", "BTNGK"));
     visit(in.v, needed("v", "BTNHV").unread());
     visit(in.beta, needed("beta", "BTNH", Kind::kIoOrWide));
     visit(in.log_gate, optional("log_gate", "BTH", Kind::kIoOrWide));

@@ -7,6 +7,7 @@
 #include "ops/inner.h"
 #include "ops/join/join.h"
 #include "ops/linears/few_linear.h"
+#include "ops/linears/thin_linear.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 
@@ -121,12 +122,16 @@ std::vector<Tensor> products(const Tensor& x, const std::vector<Tensor>& weights
     for (const auto& w : weights)
       node->weights.emplace_back(w, false), node->outs.push_back(w.size(0));
   }
+  // Where something is learnt the products stay those of more rows.
+  const auto product = [learns = bool(node)](const Tensor& rows, const Tensor& w, bool alone) {
+    if (alone && has_few_rows(rows, w)) return few_linear(rows, w);
+    return learns ? at::mm(rows, w.t()) : thin_linear(rows, w);
+  };
   below_autograd([&] {
     const Tensor rows = as_matrix(x, D);
     for (size_t g = 0; g < groups.size(); ++g) {
       const Tensor w = matrix_of(groups[g], weights);
-      const Tensor y = groups[g].which.size() == 1 && has_few_rows(rows, w) ? few_linear(rows, w)
-                                                                            : at::mm(rows, w.t());
+      const Tensor y = product(rows, w, groups[g].which.size() == 1);
       out[g] = y.sizes() == at::IntArrayRef(shapes[g]) ? y : at::_unsafe_view(y, shapes[g]);
     }
   });

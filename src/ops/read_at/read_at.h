@@ -19,8 +19,8 @@ torch::Tensor read_state(const torch::Tensor& q, const torch::Tensor& S, double 
 torch::Tensor read_state_definition(const torch::Tensor& q, const torch::Tensor& S, double scale);
 
 // A recurrence with o_t = scale S_t^T q_t, whose struct has the rows `read_at`: o there, [1,n,H,V],
-// from queries of all rows or of those alone, [1,n,H,K]. At the ends of sequences the state alone
-// runs, and is read once.
+// from queries of all rows or of those alone, [1,n,H,K] or of fewer heads, if heads share them. At
+// the ends of sequences the state alone runs, and is read once.
 template <class In, class Result>
 Result read_recurrence(In in, torch::Tensor In::*query, double scale, Result (*op)(const In&)) {
   const torch::Tensor rows = std::exchange(in.read_at, {}), q = in.*query;
@@ -30,7 +30,10 @@ Result read_recurrence(In in, torch::Tensor In::*query, double scale, Result (*o
   if (!everywhere && are_ends(rows, in.cu_seqlens, B, T)) {
     (in.*query).reset();
     Result out = op(in);
-    out.o = read_state(q.flatten(0, 1).to(out.state.scalar_type()), out.state, scale)
+    torch::Tensor reads = q.flatten(0, 1);
+    if (const int64_t group = out.state.size(1) / reads.size(1); group > 1)
+      reads = reads.repeat_interleave(group, 1);
+    out.o = read_state(reads.to(out.state.scalar_type()), out.state, scale)
                 .to(in.v.scalar_type())
                 .unsqueeze(0);
     return out;

@@ -65,10 +65,10 @@ template <int KC, int kGroups, bool kSplit> struct GradientChunk {
   __device__ __forceinline__ Matrix keys(int at) const { return {base + at, row_bytes(KC)}; }
   __device__ __forceinline__ Matrix square(int at) const { return {base + at, row_bytes(kChunk)}; }
   __device__ __forceinline__ Matrix values(int at) const { return {base + at, row_bytes(columns)}; }
-  __device__ __forceinline__ int64_t query_row(const Rows& x) const {
+  template <class R> __device__ __forceinline__ int64_t query_row(const R& x) const {
     return row_at(x, span.b, span.t0 + queries.token, 0, h);
   }
-  __device__ __forceinline__ int64_t step_row(const Rows& x) const {
+  template <class R> __device__ __forceinline__ int64_t step_row(const R& x) const {
     return row_at(x, span.b, span.t0, 0, h) + at.first * x.step;
   }
 

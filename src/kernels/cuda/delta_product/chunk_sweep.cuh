@@ -42,7 +42,7 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   const uint16_t *const k_rows = rows(p.k), *const q_rows = rows(p.q),
                         *const value_rows = rows(values) + v_tile;
 
-  __device__ __forceinline__ const uint16_t* rows(const Rows& x) const {
+  template <class R> __device__ __forceinline__ const uint16_t* rows(const R& x) const {
     return static_cast<const uint16_t*>(x.data) + (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);
   }
   __device__ __forceinline__ int count(int64_t first) const {

@@ -29,6 +29,11 @@ void exact_forward(const DeltaProductForward& p, int chunk, void* stream);
 // `y` wide [B,H,T,N,V] and `dstates` wide [slots,H,K,V] are workspace.
 void exact_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates, void* stream);
 
+// Beside it, where nothing is kept for backward: up to eight micro-steps of bfloat16 inputs from a
+// state, as decoding has them.
+bool few_steps_fit(const DeltaProductInputs& p);
+void few_steps_forward(const DeltaProductForward& p, void* stream);
+
 // ------------------------------------------------------------------------------------- one chunk
 // Sequences so short that they are one chunk, from a state of zero and without a gate, for bfloat16
 // inputs. What they write, D, is then the solution of a triangular system,
@@ -63,5 +68,15 @@ struct SmallKept {
 int64_t small_chunks_slots(const DeltaProductInputs& p);
 void small_chunks_forward(const DeltaProductForward& p, const SmallKept& kept, void* stream);
 void small_chunks_backward(const DeltaProductBackward& p, const SmallKept& kept, void* stream);
+
+// -------------------------------------------------------------------------------- shared keys
+// The gradients of keys or queries that `group` heads share, from those that each head left.
+struct SharedGradient {
+  Type type = Type::kFloat32;
+  int64_t rows = 0, group = 1, K = 0;
+  const void* heads = nullptr;  // [rows,group,K], on 16 bytes
+  void* sums = nullptr;         // [rows,K], on 16 bytes
+};
+void add_heads(const SharedGradient& p, void* stream);
 
 }  // namespace lrnn::kernels::cuda

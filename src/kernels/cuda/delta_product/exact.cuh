@@ -52,7 +52,8 @@ __device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProduc
   __syncthreads();
   // Rows shorter than the column are read again at their end, and then not used.
   const int height = int(p.K);
-  const auto rows = [&](const Rows& x, const int64_t(&row_at)[kStage], R(&to)[kStage][kHeight]) {
+  const auto rows = [&](const SharedRows& x, const int64_t(&row_at)[kStage],
+                        R(&to)[kStage][kHeight]) {
     copy_each<R>(
         count * kHeight,
         [&](int at) {

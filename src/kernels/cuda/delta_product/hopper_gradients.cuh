@@ -181,10 +181,10 @@ template <int KT, int VT, bool kSplit, bool kOne, bool kGated> struct Chunk {
   }
   __device__ Slopes& slopes() const { return slopes(buffer); }
   __device__ Decays& decays() const { return *reinterpret_cast<Decays*>(memory + layout.decay); }
-  __device__ int64_t query_row(const Rows& x) const {
+  template <class R> __device__ int64_t query_row(const R& x) const {
     return row_at(x, span.b, span.t0 + queries.token, 0, h);
   }
-  __device__ int64_t step_row(const Rows& x) const {
+  template <class R> __device__ int64_t step_row(const R& x) const {
     return row_at(x, span.b, span.t0, 0, h) + at.first * x.step;
   }
 

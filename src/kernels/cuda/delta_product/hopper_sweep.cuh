@@ -46,7 +46,8 @@ template <class Layout> struct Sweep {
   }
   __device__ __forceinline__ bool fetches() const { return int(threadIdx.x) >= groups * 128; }
   __device__ __forceinline__ int rank() const { return threadIdx.x - groups * 128; }
-  __device__ __forceinline__ const uint16_t* rows(const Rows& x, bool any = true) const {
+  template <class R>
+  __device__ __forceinline__ const uint16_t* rows(const R& x, bool any = true) const {
     return static_cast<const uint16_t*>(x.data) + (any ? row_at(x, span.b, span.t0, 0, h) : 0);
   }
   __device__ __forceinline__ int count(int64_t first) const {

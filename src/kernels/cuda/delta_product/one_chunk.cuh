@@ -53,7 +53,7 @@ struct Head {
                 token = s * p.T;  // first rows in [B,H,T,N], [B,T]
   const int N = int(p.N), steps = int(p.T * p.N), queries = p.q.data ? int(p.T) : 0;
 
-  __device__ __forceinline__ uint16_t* rows(const Rows& x) const {
+  template <class R> __device__ __forceinline__ uint16_t* rows(const R& x) const {
     return static_cast<uint16_t*>(const_cast<void*>(static_cast<const void*>(x.data))) +
            (x.data ? row_at(x, s, 0, 0, h) : 0);
   }

@@ -166,7 +166,7 @@ struct Head {
   const int64_t steps = span.length * p.N, slot0 = first_slot(p, s, kSteps);
   const int64_t error = ((span.b * p.H + h) * p.T + span.t0) * p.N;  // its first row in [B,H,T,N]
 
-  __device__ __forceinline__ uint16_t* rows(const Rows& x) const {
+  template <class R> __device__ __forceinline__ uint16_t* rows(const R& x) const {
     return static_cast<uint16_t*>(const_cast<void*>(static_cast<const void*>(x.data))) +
            (x.data ? row_at(x, span.b, span.t0, 0, h) : 0);
   }

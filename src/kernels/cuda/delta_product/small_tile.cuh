@@ -140,7 +140,7 @@ struct Head {
         h(head % p.H),
         steps(span.length * p.N),
         error(((span.b * p.H + h) * p.T + span.t0) * p.N) {}
-  template <class E> __device__ __forceinline__ E* rows(const Rows& x) const {
+  template <class E, class R> __device__ __forceinline__ E* rows(const R& x) const {
     return x.data ? static_cast<E*>(const_cast<void*>(static_cast<const void*>(x.data))) +
                         row_at(x, span.b, span.t0, 0, h)
                   : nullptr;

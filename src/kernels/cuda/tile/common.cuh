@@ -153,6 +153,11 @@ __device__ __forceinline__ int64_t row_at(const Rows& x, int64_t b, int64_t t, i
                                           int64_t h) {
   return b * x.batch + t * x.token + j * x.step + h * x.head;
 }
+__device__ __forceinline__ int64_t row_at(const SharedRows& x, int64_t b, int64_t t, int64_t j,
+                                          int64_t h) {
+  const int64_t head = __umulhi(2 * uint32_t(h) + 1, x.inverse);
+  return b * x.batch + t * x.token + j * x.step + head * x.head;
+}
 
 template <int Lanes, class R> __device__ __forceinline__ R sum_lanes(R x) {
 #pragma unroll

@@ -3,13 +3,42 @@
 #include "kernels/cuda/tile/common.cuh"
 #include "kernels/cuda/train/adamw.h"
 
-// Gradients gathered into one flat buffer, their norm in one order, and the update.
+// Two passes over the gradients where they lie: their norm, in one order, and the update.
 namespace lrnn::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256, kEach = 8;      // elements a thread gathers
-constexpr int64_t kBlock = kThreads * kEach;  // and a block, of one piece
-constexpr int64_t kMostBlocks = 660;  // as many as an H200 runs at once
+constexpr int kThreads = 256, kEach = 8, kFour = 4;
+// Blocks of a pass, beside one for what is left of each piece. Every block of the second adds up
+// all sums of the first, so there should not be too many of either.
+constexpr int64_t kMostSums = 4096, kMostUpdates = 2640;
+
+// What one launch works on: the table travels with the launch, so nothing has to be copied first.
+struct Pieces {
+  GradientPiece of[kPiecesAtOnce];
+  int first_block[kPiecesAtOnce + 1];
+  int count;
+  int64_t each;  // elements of a block, all of one piece
+
+  __device__ __forceinline__ const GradientPiece& find(int64_t& begin, int64_t& end) const {
+    int at = 0, behind = count;
+    while (behind - at > 1) {
+      const int middle = (at + behind) / 2;
+      (first_block[middle] <= int(blockIdx.x) ? at : behind) = middle;
+    }
+    begin = int64_t(int(blockIdx.x) - first_block[at]) * each;
+    end = begin + each < of[at].size ? begin + each : of[at].size;
+    return of[at];
+  }
+};
+
+__device__ __forceinline__ float widened(uint32_t bfloat16) {
+  return __uint_as_float(bfloat16 << 16);
+}
+__device__ __forceinline__ float gradient(const GradientPiece& piece, int64_t i) {
+  float g = piece.wide ? piece.wide[i] : 0.f;
+  if (piece.narrow) g += widened(piece.narrow[i]);
+  return g;
+}
 
 // The sum over a block, in one order; every thread gets it.
 __device__ double block_sum(double x, double* shared) {
@@ -24,124 +53,146 @@ __device__ double block_sum(double x, double* shared) {
   return shared[0];
 }
 
-// What one launch gathers: the table travels with the launch, so nothing has to be copied first.
-struct Pieces {
-  GradientPiece of[kPiecesAtOnce];
-  int first_block[kPiecesAtOnce + 1];
-  int count;
-};
-
 __global__ void __launch_bounds__(kThreads)
-    gather_pieces(const __grid_constant__ Pieces pieces, float* flat, double* partial) {
+    squares(const __grid_constant__ Pieces pieces, double* partial) {
   __shared__ double shared[kThreads];
-  int at = 0, end = pieces.count;
-  while (end - at > 1) {
-    const int middle = (at + end) / 2;
-    (pieces.first_block[middle] <= int(blockIdx.x) ? at : end) = middle;
-  }
-  const GradientPiece& piece = pieces.of[at];
-  const int64_t first = int64_t(int(blockIdx.x) - pieces.first_block[at]) * kBlock + threadIdx.x;
+  int64_t begin, end;
+  const GradientPiece& piece = pieces.find(begin, end);
   double sum = 0;
+  for (int64_t first = begin + threadIdx.x; first < end; first += kThreads * kEach) {
+    float g[kEach];
 #pragma unroll
-  for (int u = 0; u < kEach; ++u) {
-    const int64_t i = first + u * kThreads;
-    if (i >= piece.size) continue;
-    float g = piece.wide ? piece.wide[i] : 0.f;
-    if (piece.narrow) g += __uint_as_float(uint32_t(piece.narrow[i]) << 16);
-    flat[piece.begin + i] = g;
-    sum += double(g) * double(g);
+    for (int u = 0; u < kEach; ++u) {
+      const int64_t i = first + u * kThreads;
+      g[u] = i < end ? gradient(piece, i) : 0.f;
+    }
+#pragma unroll
+    for (int u = 0; u < kEach; ++u) sum += double(g[u]) * double(g[u]);
   }
   sum = block_sum(sum, shared);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-int64_t blocks_of(const GradientPiece& piece) { return (piece.size + kBlock - 1) / kBlock; }
+struct Step {
+  float scale, rate, root, keep;
+};
 
 // One weight.
-struct Weight {
-  float value, m, v;
-};
-__device__ __forceinline__ Weight moved(const AdamW& a, const Weight& w, float grad, bool decays,
-                                        float scale, float rate, float root, float keep) {
-  const float g = grad * scale;
-  const float m = a.beta1 * w.m + a.rest1 * g, v = a.beta2 * w.v + a.rest2 * g * g;
-  return {w.value * (decays ? keep : 1.f) - rate * (m / (sqrtf(v) / root + a.eps)), m, v};
+__device__ __forceinline__ void move(const AdamW& a, const Step& s, float grad, float& value,
+                                     float& m, float& v) {
+  const float g = grad * s.scale;
+  m = a.beta1 * m + a.rest1 * g, v = a.beta2 * v + a.rest2 * g * g;
+  value = value * s.keep - s.rate * (m / (sqrtf(v) / s.root + a.eps));
 }
 
-// Every block adds up the partial sums for itself: cheaper than another launch. Weights go by four
-// where they lie on 16 bytes: large models are bound by memory here.
-__global__ void __launch_bounds__(kThreads) update(AdamW a, bool by_four) {
+__device__ __forceinline__ bool lies_on(const void* p, int bytes) {
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0;
+}
+
+// Weights go by four where they lie on 16 bytes: large models are bound by memory here.
+__device__ int64_t move_by_four(const AdamW& a, const Step& s, const GradientPiece& piece,
+                                int64_t begin, int64_t end) {
+  float* const value = a.values + piece.begin;
+  float *const m = a.m + piece.begin, *const v = a.v + piece.begin;
+  if (!lies_on(value, 16) || !lies_on(m, 16) || !lies_on(v, 16) || !lies_on(piece.wide, 16) ||
+      !lies_on(piece.narrow, 8))
+    return begin;
+  const int64_t whole = begin + (end - begin) / kFour * kFour;
+  for (int64_t i = begin + kFour * threadIdx.x; i < whole; i += kFour * kThreads) {
+    float4 p4 = *reinterpret_cast<float4*>(value + i), m4 = *reinterpret_cast<float4*>(m + i),
+           v4 = *reinterpret_cast<float4*>(v + i);
+    float4 g =
+        piece.wide ? *reinterpret_cast<const float4*>(piece.wide + i) : make_float4(0, 0, 0, 0);
+    if (piece.narrow) {
+      const ushort4 n = *reinterpret_cast<const ushort4*>(piece.narrow + i);
+      g.x += widened(n.x), g.y += widened(n.y), g.z += widened(n.z), g.w += widened(n.w);
+    }
+    move(a, s, g.x, p4.x, m4.x, v4.x), move(a, s, g.y, p4.y, m4.y, v4.y);
+    move(a, s, g.z, p4.z, m4.z, v4.z), move(a, s, g.w, p4.w, m4.w, v4.w);
+    *reinterpret_cast<float4*>(value + i) = p4;
+    *reinterpret_cast<float4*>(m + i) = m4, *reinterpret_cast<float4*>(v + i) = v4;
+  }
+  return whole;
+}
+
+// Every block adds up the partial sums for itself: cheaper than another launch.
+__global__ void __launch_bounds__(kThreads)
+    update(const __grid_constant__ Pieces pieces, const AdamW a, int64_t partials, bool report) {
   __shared__ double shared[kThreads];
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < a.partials; i += kThreads) sum += a.partial[i];
+  for (int64_t i = threadIdx.x; i < partials; i += kThreads) sum += a.partial[i];
   const double norm = sqrt(block_sum(sum, shared));
   const double clip = a.settings[3];
   const bool active = a.settings[5] != 0 && isfinite(norm) && isfinite(a.report[0]);
-  if (blockIdx.x == 0 && threadIdx.x == 0) a.report[2] = norm, a.report[3] = active ? 1 : 0;
+  if (report && blockIdx.x == 0 && threadIdx.x == 0)
+    a.report[2] = norm, a.report[3] = active ? 1 : 0;
   if (!active) return;
-  const float scale = clip > 0 ? float(fmin(1.0, clip / (norm + 1e-6))) : 1.f;
-  const float rate = float(a.settings[0]), root = float(a.settings[1]), keep = float(a.settings[2]);
-  const auto move = [&](const Weight& w, float grad, bool decays) {
-    return moved(a, w, grad, decays, scale, rate, root, keep);
-  };
-  const int64_t first = blockIdx.x * int64_t(kThreads) + threadIdx.x,
-                step = int64_t(gridDim.x) * kThreads, fours = by_four ? a.n / 4 : 0;
-  for (int64_t i = first; i < fours; i += step) {
-    float4 p = reinterpret_cast<float4*>(a.values)[i], m = reinterpret_cast<float4*>(a.m)[i],
-           v = reinterpret_cast<float4*>(a.v)[i];
-    const float4 g = reinterpret_cast<const float4*>(a.grads)[i];
-    const uchar4 d = reinterpret_cast<const uchar4*>(a.decays)[i];
-    const auto one = [&](float& p1, float& m1, float& v1, float g1, unsigned char d1) {
-      const Weight w = move({p1, m1, v1}, g1, d1 != 0);
-      p1 = w.value, m1 = w.m, v1 = w.v;
-    };
-    one(p.x, m.x, v.x, g.x, d.x), one(p.y, m.y, v.y, g.y, d.y);
-    one(p.z, m.z, v.z, g.z, d.z), one(p.w, m.w, v.w, g.w, d.w);
-    reinterpret_cast<float4*>(a.values)[i] = p;
-    reinterpret_cast<float4*>(a.m)[i] = m, reinterpret_cast<float4*>(a.v)[i] = v;
-  }
-  for (int64_t i = 4 * fours + first; i < a.n; i += step) {
-    const Weight w = move({a.values[i], a.m[i], a.v[i]}, a.grads[i], a.decays[i]);
-    a.values[i] = w.value, a.m[i] = w.m, a.v[i] = w.v;
+  int64_t begin, end;
+  const GradientPiece& piece = pieces.find(begin, end);
+  const Step s{clip > 0 ? float(fmin(1.0, clip / (norm + 1e-6))) : 1.f, float(a.settings[0]),
+               float(a.settings[1]), piece.decays ? float(a.settings[2]) : 1.f};
+  for (int64_t i = move_by_four(a, s, piece, begin, end) + threadIdx.x; i < end; i += kThreads) {
+    const int64_t at = piece.begin + i;
+    move(a, s, gradient(piece, i), a.values[at], a.m[at], a.v[at]);
   }
 }
 
-bool on_sixteen(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
-
-}  // namespace
-
-int64_t gather_blocks(const GradientPiece* pieces, int64_t count) {
-  int64_t blocks = 0;
-  for (int64_t i = 0; i < count; ++i) blocks += blocks_of(pieces[i]);
-  return blocks;
+// Elements of a block: `least`, or a multiple of it where there would be too many blocks.
+int64_t elements_of(const GradientPiece* pieces, int64_t count, int64_t least, int64_t most) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < count; ++i) total += pieces[i].size;
+  return least * std::max<int64_t>(1, (total + least * most - 1) / (least * most));
 }
 
-void gather(const GradientPiece* pieces, int64_t count, float* flat, double* partial,
-            void* stream) {
+int64_t blocks_of(const GradientPiece& piece, int64_t each) {
+  return (piece.size + each - 1) / each;
+}
+
+// Calls `launch` with tables of so many pieces as one can hold, and how many blocks they have.
+template <class Launch>
+void in_tables(const GradientPiece* pieces, int64_t count, int64_t each, const Launch& launch) {
   for (int64_t first = 0; first < count; first += kPiecesAtOnce) {
     Pieces now{};
     now.count = int(std::min<int64_t>(kPiecesAtOnce, count - first));
+    now.each = each;
     int64_t blocks = 0;
     for (int i = 0; i < now.count; ++i) {
       now.of[i] = pieces[first + i], now.first_block[i] = int(blocks);
-      blocks += blocks_of(now.of[i]);
+      blocks += blocks_of(now.of[i], each);
       check(blocks < (int64_t(1) << 31), "[adamw] too many parameters for a grid");
     }
     now.first_block[now.count] = int(blocks);
-    if (blocks > 0)
-      gather_pieces<<<unsigned(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(now, flat,
-                                                                                          partial);
-    partial += blocks;
+    if (blocks > 0) launch(now, unsigned(blocks));
   }
-  check_launch("adamw");
 }
 
-void adamw(const AdamW& a, void* stream) {
-  const bool by_four = on_sixteen(a.values) && on_sixteen(a.grads) && on_sixteen(a.m) &&
-                       on_sixteen(a.v) && on_sixteen(a.decays);
-  const int64_t each = by_four ? 4 * kThreads : kThreads;
-  const int64_t blocks = std::clamp<int64_t>((a.n + each - 1) / each, 1, kMostBlocks);
-  update<<<unsigned(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(a, by_four);
+int64_t elements_of_a_sum(const GradientPiece* pieces, int64_t count) {
+  return elements_of(pieces, count, kThreads * kEach, kMostSums);
+}
+
+}  // namespace
+
+int64_t adamw_partials(const GradientPiece* pieces, int64_t count) {
+  const int64_t each = elements_of_a_sum(pieces, count);
+  int64_t blocks = 0;
+  for (int64_t i = 0; i < count; ++i) blocks += blocks_of(pieces[i], each);
+  return blocks;
+}
+
+void adamw(const AdamW& a, const GradientPiece* pieces, int64_t count, void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  int64_t partials = 0;
+  in_tables(pieces, count, elements_of_a_sum(pieces, count),
+            [&](const Pieces& table, unsigned blocks) {
+              squares<<<blocks, kThreads, 0, on>>>(table, a.partial + partials);
+              partials += blocks;
+            });
+  bool first = true;
+  in_tables(pieces, count, elements_of(pieces, count, kThreads * kFour, kMostUpdates),
+            [&](const Pieces& table, unsigned blocks) {
+              update<<<blocks, kThreads, 0, on>>>(table, a, partials, first);
+              first = false;
+            });
   check_launch("adamw");
 }
 

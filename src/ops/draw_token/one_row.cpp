@@ -1,13 +1,12 @@
-#include "model/draw_token.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/error.h"
+#include "ops/draw_token/draw_token.h"
 
-namespace lrnn::model {
+namespace lrnn::ops {
 namespace {
 
 // Most draws end among the first few: more are put in order only when they are needed.
@@ -60,4 +59,4 @@ int64_t draw_token(const float* logits, int64_t vocabulary, const Drawing& how, 
   return ids[size_t(among - 1)];  // u within rounding of 1
 }
 
-}  // namespace lrnn::model
+}  // namespace lrnn::ops
