@@ -19,17 +19,23 @@ class Error(RuntimeError):
         self.hint = hint
 
 
-def in_our_words(function: Function) -> Function:
+def translated(error: RuntimeError) -> RuntimeError:
     """Errors of our ops come through torch as RuntimeErrors, "[op] sentence": here they become `Error`."""
+    said = str(error)
+    return Error(said) if type(error) is RuntimeError and re.match(r"\[[a-z0-9_]+\] ", said) else error
+
+
+def in_our_words(function: Function) -> Function:
+    """A function whose errors are translated."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except RuntimeError as error:
-            said = str(error)
-            if type(error) is RuntimeError and re.match(r"\[[a-z0-9_]+\] ", said):
-                raise Error(said) from None
-            raise
+            said = translated(error)
+            if said is error:
+                raise
+            raise said from None
 
     return call  # type: ignore[return-value]

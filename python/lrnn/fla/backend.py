@@ -136,12 +136,16 @@ def _back_end() -> Any:
     return LrnnBackend
 
 
-def enable() -> None:
+def enable(accuracy: str | None = None) -> None:
     """fla's layers and models, and those of transformers that call fla, run on lrnn from here on.
 
     Call it before models are built: some keep the functions they were built with. fla must be
     installed (pip install flash-linear-attention==0.6.0).
+
+    `accuracy` is that of :func:`lrnn.delta_product`, for all of `lrnn.fla` until `disable()`. In
+    bfloat16 "fast" is as good as fla's own kernels and faster than the default, "accurate".
     """
+    functions.accuracy = accuracy
     if _replaced:
         return
     try:
@@ -181,6 +185,7 @@ def _method(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..
 
 def disable() -> None:
     """Takes enable() back."""
+    functions.accuracy = None
     if not _replaced:
         return
     _swap([(ours, theirs) for theirs, ours in _replaced])

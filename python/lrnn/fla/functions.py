@@ -16,11 +16,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..error import Error
-from ..ops import delta_product, gated_linear_attention, l2_norm, rwkv7, short_conv
+from ..error import Error, translated
+from ..ops import gated_linear_attention, rwkv7, short_conv
 
 State = tuple[Tensor, "Tensor | None"]
-L2_EPS = 1e-6  # as in fla's kernels
+_delta_rule_op = torch.ops.lrnn.delta_rule.default  # src/python/delta_rule.cpp
+accuracy: str | None = None  # of the delta rules: enable() sets it
 
 
 class Unsupported(Error):
@@ -90,11 +91,6 @@ def _in(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x if x.dtype == dtype else x.to(dtype)
 
 
-def _by_token(x: Tensor, steps: int) -> Tensor:
-    """[B,T N,..] -> [B,T,N,..]"""
-    return x.unsqueeze(2) if steps == 1 else x.unflatten(1, (-1, steps))
-
-
 def _state_in(state: Tensor | None, like: Tensor, v_first: bool) -> Tensor | None:
     if state is None:
         return None
@@ -124,27 +120,15 @@ def _delta_rule(
     out: torch.dtype | None = None,
 ) -> State:
     """All of them: keys, values and betas of `steps` steps a token lie one after the other."""
-    _check_packed(q, initial_state, cu_seqlens)
+    if cu_seqlens is not None:
+        _check_packed(q, initial_state, cu_seqlens)
     if beta.dim() == 4:
         raise Unsupported(f"[{function}] lrnn has no beta per value channel, only one per head: [B,T,H]")
-    heads, key_heads, value_heads = q.size(2), k.size(2), v.size(2)
-    if heads != key_heads or value_heads % heads:
-        raise ValueError(f"{value_heads} heads of values cannot share {heads} heads of queries and {key_heads} of keys.")
-    out = out or q.dtype
-    if norm:
-        q, k = l2_norm(q, L2_EPS), l2_norm(k, L2_EPS)
-    q, k, v = _together(q, k, v)
-    o, last = delta_product(
-        q,
-        _by_token(k, steps),
-        _by_token(v, steps),
-        _by_token(_gate(beta, k), steps),
-        None if g is None else _gate(g, k),
-        _state_in(initial_state, k, state_v_first),
-        scale,
-        cu_seqlens=cu_seqlens,
-    )
-    return _in(o, out), _state_out(last, output_final_state, state_v_first)
+    try:
+        o, last = _delta_rule_op(q, k, v, beta, g, scale, initial_state, norm, cu_seqlens, steps, state_v_first, out, accuracy or "")
+    except RuntimeError as error:
+        raise translated(error) from None
+    return o, _state_out(last, output_final_state, state_v_first)
 
 
 def chunk_delta_rule(
@@ -167,7 +151,8 @@ def chunk_delta_rule(
     >>> o.shape, state
     (torch.Size([1, 6, 2, 4]), None)
     """
-    _only("chunk_delta_rule", kwargs, "chunk_size")
+    if kwargs:
+        _only("chunk_delta_rule", kwargs, "chunk_size")
     return _delta_rule("chunk_delta_rule", q, k, v, None, beta, scale, initial_state, output_final_state,
                        use_qk_l2norm_in_kernel, cu_seqlens)
 

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 import lrnn
 
-B, T, N, H, K, V, D, W = 2, 5, 2, 3, 4, 6, 8, 4
+SIZES = 2, 5, 2, 3, 4, 6, 8, 4  # B, T, N, H, K, V, D, W
 # Inputs that are float32 beside narrower ones, and those that may be.
 WIDE = {"selective_scan": {"A", "D", "delta_bias", "state"}, "mlstm": {"C", "n", "m"}, "short_conv": set()}
 MAY_BE_WIDE = {"beta", "log_gate", "log_w", "i", "f", "R", "weight", "bias"}
@@ -20,8 +20,9 @@ def cast(name, tensors, dtype, leave=frozenset()):
     return {key: x if key in wide(name) | leave else x.to(dtype) for key, x in tensors.items()}
 
 
-def problems(seed=0, packed=False):
+def problems(seed=0, packed=False, sizes=SIZES):
     torch.manual_seed(seed)
+    B, T, N, H, K, V, D, W = sizes
     p = (1, B * T) if packed else (B, T)
     r = lambda *shape: torch.randn(*shape)
     unit = lambda *shape: F.normalize(r(*shape), dim=-1)
@@ -48,6 +49,11 @@ def problems(seed=0, packed=False):
         yield "swiglu", lrnn.swiglu, dict(gate=r(*p, D), up=r(*p, D)), {}
 
 
+def moved(tensors, options, device):
+    """Both on this device."""
+    return tuple({key: x.to(device) if isinstance(x, torch.Tensor) else x for key, x in some.items()} for some in (tensors, options))
+
+
 def results(out):
     return out if isinstance(out, tuple) else (out,)
 
@@ -57,6 +63,6 @@ def everything(function, tensors, options):
     leaves = {name: x.detach().clone().requires_grad_() for name, x in tensors.items()}
     out = results(function(**leaves, **options))
     torch.manual_seed(1)
-    sum((y.double() * torch.randn(y.shape)).sum() for y in out).backward()
+    sum((y.double() * torch.randn(y.shape).to(y.device)).sum() for y in out).backward()
     grads = {f"d{name}": x.grad if x.grad is not None else torch.zeros_like(x) for name, x in leaves.items()}
     return {**{f"result {i}": y.detach() for i, y in enumerate(out)}, **grads}
