@@ -13,7 +13,7 @@ namespace lrnn::cli {
 namespace {
 
 // With more heads at once than this small heads get a kernel that is accurate whatever is asked for
-// (kernels/cuda/choose.h), and there would be nothing to compare.
+// (kernels/cuda/delta_product/choose.h), and there would be nothing to compare.
 constexpr int64_t kFewHeads = 511;
 constexpr size_t kRows = 16;  // of the table for people
 

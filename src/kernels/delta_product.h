@@ -4,8 +4,8 @@
 #include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// The delta product on the CPU, forward and backward, free of torch. ops/delta_product.h says what
-// it computes; this header says how it is split up.
+// The delta product on the CPU, forward and backward, free of torch.
+// ops/delta_product/delta_product.h says what it computes; this header says how it is split up.
 //
 // Forward is a scan: one pass over the state per micro-step, or per two where that is faster, does
 // the update, the read-out and the products with the next keys, so each state element is loaded and

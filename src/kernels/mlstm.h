@@ -2,7 +2,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// The mLSTM cell on the CPU, forward and backward, free of torch. ops/mlstm.h says what it
+// The mLSTM cell on the CPU, forward and backward, free of torch. ops/mlstm/mlstm.h says what it
 // computes; this header says how it is split up.
 //
 // The recurrence is linear in the state and its gates are numbers, so a chunk of tokens is a few

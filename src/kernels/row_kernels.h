@@ -33,8 +33,8 @@ template <class Io> struct Swiglu {
   int64_t gate_stride, up_stride, D;
 };
 
-// The convolution of ops/short_conv.h over sequences that lie end to end: sequence s owns the
-// tokens begin[s] .. begin[s+1]-1.
+// The convolution of ops/short_conv/short_conv.h over sequences that lie end to end: sequence s
+// owns the tokens begin[s] .. begin[s+1]-1.
 template <class Io> struct Conv {
   const Io* x;
   int64_t stride;          // between tokens of x

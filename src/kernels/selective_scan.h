@@ -2,8 +2,8 @@
 #include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// The selective scan of Mamba on the CPU, forward and backward, free of torch. ops/selective_scan.h
-// says what it computes.
+// The selective scan of Mamba on the CPU, forward and backward, free of torch.
+// ops/selective_scan/selective_scan.h says what it computes.
 //
 // Channels are independent and lie side by side in memory, so a vector holds one state of several
 // channels and nothing is summed across lanes on the way forward. Backward goes through chunks of

@@ -2,7 +2,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/types.h"
 
-// The sLSTM cell on the CPU, forward and backward, free of torch. ops/slstm.h says what it
+// The sLSTM cell on the CPU, forward and backward, free of torch. ops/slstm/slstm.h says what it
 // computes; this header says how it is split up.
 //
 // Every step needs the output of the step before through R, so time is a plain loop; what runs in

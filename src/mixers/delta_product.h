@@ -46,8 +46,8 @@ struct DeltaProductConfig {
   int64_t states() const { return value_heads == 0 ? heads : value_heads; }
   int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
   bool negative() const { return range.lo < 0; }
-  // What the op is asked for, see ops/delta_product.h. Rounding adds up where beta |k|^2 exceeds 1
-  // and a step reflects.
+  // What the op is asked for, see ops/delta_product/delta_product.h. Rounding adds up where beta
+  // |k|^2 exceeds 1 and a step reflects.
   std::string asked_accuracy() const {
     if (accuracy != "auto") return accuracy;
     return forget_gate && !negative() && qk_norm == "l2" ? "fast" : "accurate";

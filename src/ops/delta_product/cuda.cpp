@@ -2,8 +2,9 @@
 
 #include "kernels/cuda/delta_product/choose.h"
 #include "kernels/cuda/delta_product/delta_product.h"
+#include "ops/back_end.h"
 #include "ops/cuda/stream.h"
-#include "ops/delta_product/fill.h"
+#include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 
 // Tensors in, pointers out. Which of six methods it is follows from sizes and accuracy alone

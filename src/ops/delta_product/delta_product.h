@@ -74,3 +74,18 @@ DeltaProductResult delta_product(const DeltaProduct& in);
 DeltaProductResult delta_product_definition(const DeltaProduct& in);
 
 }  // namespace lrnn::ops
+
+// For its back ends alone, of both devices; cpu.cpp has them.
+namespace lrnn::kernels {
+struct DeltaProductInputs;
+}
+namespace lrnn::ops {
+
+// Tensors in, pointers out: what the kernels read, from prepared inputs.
+void fill(kernels::DeltaProductInputs& p, const DeltaProduct& in);
+int64_t heads_per_key(const DeltaProduct& in);
+// Memory for the gradients of keys or queries of every head, where several share them and `shared`
+// will have their sums; else that itself.
+torch::Tensor of_every_head(const torch::Tensor& shared, int64_t H);
+
+}  // namespace lrnn::ops

@@ -1,8 +1,7 @@
-#include "ops/diagonal/diagonal.h"
-
 #include "kernels/cuda/diagonal/diagonal.h"
 #include "kernels/cuda/rwkv7/chunk.h"
 #include "ops/cuda/stream.h"
+#include "ops/diagonal/diagonal.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops::cuda {

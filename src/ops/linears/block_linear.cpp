@@ -1,9 +1,8 @@
-#include "ops/linears/linears.h"
-
 #include <ATen/autocast_mode.h>
 
 #include "kernels/cuda/rows/rows.h"
 #include "ops/inner.h"
+#include "ops/linears/linears.h"
 #include "ops/node.h"
 #include "ops/torch.h"
 

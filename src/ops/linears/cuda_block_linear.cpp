@@ -1,5 +1,4 @@
 #include "kernels/cuda/rows/rows.h"
-
 #include "ops/cuda/stream.h"
 #include "ops/inner.h"
 #include "ops/torch.h"

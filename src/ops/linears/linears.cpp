@@ -222,9 +222,7 @@ Tensor linear(const Tensor& x, const WeightStack& stack) {
   return products(for_product(x), ready.parts, {group}, {with_last(x, total)})[0];
 }
 
-Tensor wide_matmul_definition(const Tensor& a, const Tensor& b) {
-  return at::matmul(a, b);
-}
+Tensor wide_matmul_definition(const Tensor& a, const Tensor& b) { return at::matmul(a, b); }
 
 Tensor wide_matmul(const Tensor& a, const Tensor& b) {
   const auto no_autocast = without_autocast();

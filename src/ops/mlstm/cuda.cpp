@@ -1,7 +1,6 @@
-#include "ops/diagonal/diagonal.h"
-
 #include "kernels/cuda/mlstm/mlstm.h"
 #include "ops/cuda/stream.h"
+#include "ops/diagonal/diagonal.h"
 #include "ops/mlstm/fill.h"
 #include "ops/torch.h"
 

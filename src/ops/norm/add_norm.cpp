@@ -1,10 +1,9 @@
-#include "ops/norm/norm.h"
-
 #include <ATen/autocast_mode.h>
 
 #include "ops/again.h"
 #include "ops/inner.h"
 #include "ops/node.h"
+#include "ops/norm/norm.h"
 #include "ops/torch.h"
 
 namespace lrnn::ops {

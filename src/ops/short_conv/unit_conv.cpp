@@ -1,8 +1,7 @@
-#include "ops/short_conv/short_conv.h"
-
 #include "ops/declare.h"
 #include "ops/join/join.h"
 #include "ops/norm/norm.h"
+#include "ops/short_conv/short_conv.h"
 
 namespace lrnn::ops {
 namespace {

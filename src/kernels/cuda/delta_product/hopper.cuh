@@ -109,9 +109,8 @@ __device__ __forceinline__ void each_of_state(State& S, int64_t v, F f) {
 // The unit matrix as a state whose columns begin at v.
 template <int kTiles>
 __device__ __forceinline__ void unit_state(float (&S)[kTiles][4], int64_t K, int64_t v) {
-  each_of_state(S, v, [&](float& x, int64_t k, int64_t column) {
-    x = k == column && k < K ? 1.f : 0.f;
-  });
+  each_of_state(S, v,
+                [&](float& x, int64_t k, int64_t column) { x = k == column && k < K ? 1.f : 0.f; });
 }
 // A state [K,V] in float32.
 template <int kTiles>

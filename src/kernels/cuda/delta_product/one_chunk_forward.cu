@@ -1,6 +1,7 @@
 #include "kernels/cuda/delta_product/one_chunk.cuh"
 
-// D from (I + L) D = diag(beta) V, O = P D and the final state K^T D (delta_product.h), a block a head.
+// D from (I + L) D = diag(beta) V, O = P D and the final state K^T D (delta_product.h), a block a
+// head.
 namespace lrnn::kernels::cuda {
 namespace {
 

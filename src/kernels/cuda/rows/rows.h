@@ -3,8 +3,8 @@
 
 #include "kernels/types.h"
 
-// What works on rows, a row or a few at a time, on the GPU: device pointers in, launches on a stream.
-// "wide" is double for kFloat64 and float otherwise.
+// What works on rows, a row or a few at a time, on the GPU: device pointers in, launches on a
+// stream. "wide" is double for kFloat64 and float otherwise.
 namespace lrnn::kernels::cuda {
 
 // ------------------------------------------------------------------------------- norms and SwiGLU
@@ -80,8 +80,8 @@ void sigmoid_forward(const Sigmoid& p, void* y, void* stream);
 void sigmoid_backward(const Sigmoid& p, const void* dy, void* dx, void* stream);
 
 // ---------------------------------------------------------------------- rows of a table by number
-// And the sum of their gradients; ops/take/take.h says what they compute. A number beyond the table,
-// which the CPU refuses, gives NaN here: to see it, the host would have to wait.
+// And the sum of their gradients; ops/take/take.h says what they compute. A number beyond the
+// table, which the CPU refuses, gives NaN here: to see it, the host would have to wait.
 
 // to[i] = table[index[i]], rows of `bytes`.
 void take_rows(const void* table, int64_t rows, int64_t bytes, const int64_t* index, int64_t n,
