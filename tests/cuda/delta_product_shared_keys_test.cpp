@@ -73,5 +73,28 @@ TEST_F(DeltaProductSharedKeysOnGpu, HaveTheBitsOfRepeatedOnes) {
       }
 }
 
+// A step of decoding keeps nothing and has a kernel of its own (few_steps.cu).
+TEST_F(DeltaProductSharedKeysOnGpu, DecodeWithTheBitsOfRepeatedOnes) {
+  const torch::NoGradGuard no_grad;
+  for (const int64_t K : {32, 128})
+    for (const int64_t N : {1, 2}) {
+      const Case c{.B = 3,
+                   .T = 1,
+                   .N = N,
+                   .H = 6,
+                   .K = K,
+                   .V = 128,
+                   .gate = true,
+                   .dtype = torch::kBFloat16,
+                   .key_heads = 2};
+      SCOPED_TRACE(testing::Message() << c);
+      const auto in = make_inputs(c);
+      const auto got = on_gpu(in), want = on_gpu(repeated(in));
+      EXPECT_TRUE(torch::equal(got.o, want.o));
+      EXPECT_TRUE(torch::equal(got.state, want.state));
+      EXPECT_CLOSE_TO("state", got.state, ops::delta_product_definition(in_double(in)).state, 1e-5);
+    }
+}
+
 }  // namespace
 }  // namespace lrnn

@@ -1,9 +1,21 @@
 #include "tests/ops/every_op.h"
 
+#include "kernels/dispatch.h"
+
 namespace lrnn {
 namespace {
 
-TEST(EveryOp, AgreesWithItsDefinition) { expect_every_op_agrees(torch::kCPU); }
+// With the kernels of every instruction set that this machine has, down to those of any machine.
+TEST(EveryOp, AgreesWithItsDefinition) {
+  const kernels::Isa best = kernels::best_isa();
+  for (const auto isa : kernels::kIsas) {
+    if (!kernels::has_isa(isa)) continue;
+    SCOPED_TRACE(kernels::name(isa));
+    kernels::force_isa(isa);
+    expect_every_op_agrees(torch::kCPU);
+  }
+  kernels::force_isa(best);
+}
 
 // An op that is off, or leaves something out, is noticed.
 TEST(EveryOp, IsNotTakenAtItsWord) {

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads) few_steps(const DeltaProductForward 
                                       : make_float4(0, 0, 0, 0);
     state.S[r][0] = x.x, state.S[r][1] = x.y, state.S[r][2] = x.z, state.S[r][3] = x.w;
   }
-  const auto read = [&](const auto& from, int64_t row, float(&to)[kRows]) {
+  const auto read = [&](const SharedRows& from, int64_t row, float(&to)[kRows]) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const int64_t i = first_row + r * kRowsAtOnce;
