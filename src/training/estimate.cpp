@@ -162,6 +162,7 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
   MemoryEstimate out;
   out.weights = out.gradients = weights;
   out.optimizer = (gpu ? 2 : 4) * weights;
+  if (config.ema > 0) out.optimizer += 2 * weights;  // the average, and its place while it is shown
   if (gpu && config.precision == "bfloat16") out.weights += weights / 2;  // a narrow copy
   out.batch = of.batch();
   out.evaluation = of.evaluation();
