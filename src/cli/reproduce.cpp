@@ -101,9 +101,9 @@ int print_report(const ReproduceArguments& a, const ReproduceReport& report,
   if (!warning.empty()) std::cout << warning << "\n\n";
   std::cout << reproduce_table(report).text();
   if (!warning.empty()) std::cout << "\n" << warning << "\n";
-  std::cout << "score: " << report.suite.score << "\n";
+  std::cout << "score: " << report.suite.score << "; " << reproduce_columns() << "\n";
   for (const auto& failure : report.failures) std::cout << "failed: " << failure << "\n";
-  std::cout << "page: " << page << "    (table.md, table.csv and table.json beside it)\n";
+  std::cout << "page: " << page << "    (table.md, .csv, .json and curves/ beside it)\n";
   return code;
 }
 

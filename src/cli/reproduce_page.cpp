@@ -81,6 +81,14 @@ void add_task(figures::Page& page, const ReproduceReport& report, const std::str
                             : "Plot data of the published repository: one model per curve, not the "
                               "runs of the table. For comparing shapes.");
   if (!training.empty()) page.figure(training, "Evaluations on the way, of the same seeds." + mark);
+  std::vector<std::string> moved;
+  for (const auto* cell : cells)
+    if (auto figure = cell_curves(*cell); !figure.empty()) moved.push_back(std::move(figure));
+  if (!moved.empty())
+    page.figure(figures::stack(moved, task + ", every seed by step"),
+                "Every seed on the test set by step, with the evaluation that its validation set "
+                "chooses." +
+                    mark);
 }
 
 }  // namespace
@@ -93,13 +101,13 @@ std::string reproduce_page(const ReproduceReport& report) {
   if (!warning.empty()) page.paragraph(warning + ".");
   page.html(reproduce_table(report).html());
   page.note(fmt::format(
-      "Score: {}, after the last step, never the best one. Best and median are over seeds; MAD is "
-      "the raw median absolute deviation.{} A remark says where ours differs from the published "
+      "Score: {}; {}. MAD is the raw median absolute deviation.{} A remark says where the last "
+      "step differs from the published "
       "median (or best, where no median is published) by more than both MADs and the sampling "
       "error of the test, one over the root of its number of sequences, together. A model has one "
       "colour on this page; curves in [0,1] are dashed, published ones thin with open marks. "
       "Published: {}.",
-      suite.score,
+      suite.score, reproduce_columns(),
       report.options.lr_grid ? " The learning rate is the one of the grid with the best median."
                              : "",
       suite.source));

@@ -21,13 +21,18 @@ struct ReproduceReport {
 // are.
 std::string reproduce_warning(const experiments::PlanOptions& options);
 
+std::string reproduce_columns();  // what its columns are, in half a sentence
 figures::Table reproduce_table(const ReproduceReport& report);
 std::string reproduce_markdown(const ReproduceReport& report);
 Json reproduce_json(const ReproduceReport& report);
-Json summary_json(const experiments::Summary& summary);     // what is missing is null
+Json summary_json(const experiments::Summary& summary);  // what is missing is null
+// Scaled accuracy by step of every seed of a cell, with the evaluations chosen and the published
+// number; "" where nothing was evaluated.
+std::string cell_curves(const experiments::CellOutcome& cell);
 std::string reproduce_page(const ReproduceReport& report);  // self-contained HTML with figures
 
-// table.md, table.csv, table.json and report.html in the suite's folder; the result is the page.
+// table.md, table.csv, table.json, report.html and curves/CONFIG.svg in the suite's folder; the
+// result is the page.
 std::string write_reproduce_report(const ReproduceReport& report);
 
 }  // namespace lrnn::cli

@@ -11,6 +11,7 @@
 #include "cli/find.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/spectrum_steps.h"
 #include "cli/spectrum_text.h"
 #include "figures/draw.h"
 #include "figures/svg.h"
@@ -24,8 +25,9 @@ using experiments::HeadSpectrum;
 struct SpectrumArguments {
   std::vector<std::string> runs;
   std::string out;
-  int64_t samples = 32, seed = -1;
-  bool json = false;
+  int64_t samples = 0, seed = -1;
+  std::vector<int64_t> lengths;
+  bool json = false, steps = false;
 };
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -154,7 +156,19 @@ std::string without(const Seen& seen) {
   return out;
 }
 
-int show_spectrum(const SpectrumArguments& a) {
+constexpr int64_t kUsualSamples = 32;
+
+int show_run_by_step(const SpectrumArguments& a) {
+  check(a.runs.size() == 1, "--steps follows one run, got ", a.runs.size());
+  experiments::StepOptions options{.lengths = a.lengths, .seed = a.seed};
+  if (a.samples) options.words = a.samples;
+  return show_steps(a.runs[0], options, a.out, a.json);
+}
+
+int show_spectrum(SpectrumArguments a) {
+  if (a.steps) return show_run_by_step(a);
+  check(a.lengths.empty(), "--lengths goes with --steps");
+  if (!a.samples) a.samples = kUsualSamples;
   if (show_betas(a.runs, a.samples, a.json)) return kDone;
   std::vector<Seen> all;
   std::vector<NamedSpectrum> drawn;
@@ -203,8 +217,16 @@ Action spectrum(CLI::App& app) {
       ->required();
   app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/spectrum.svg)")
       ->type_name("FILE");
-  add_number(app, "--samples", a->samples, "sequences to read (default: 32)", Least::kAboveZero);
+  add_number(app, "--samples", a->samples,
+             "sequences to read (default: 32; with --steps 256 a length)", Least::kAboveZero);
   add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);
+  app.add_flag("--steps", a->steps,
+               "follow one run through its checkpoints: what moved when it got better or worse");
+  app.add_option("--lengths", a->lengths,
+                 "with --steps: of the words (default: training's longest, doubled to the test's)")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 30))
+      ->type_name("N,N,…");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
       "One Householder factor per token: 1 - beta of each head. Several, RWKV-7 and full matrices: "
@@ -220,7 +242,9 @@ Action spectrum(CLI::App& app) {
       "Attention multiplies nothing and has none. A mixer of your own says what it applies "
       "through\n"
       "Context::observe (src/mixers/mixer.h).\n\n"
-      "Example:\n  lrnn spectrum runs/x\n  lrnn spectrum runs/compiled runs/trained -o two.svg");
+      "Example:\n  lrnn spectrum runs/x\n  lrnn spectrum runs/compiled runs/trained -o two.svg\n"
+      "  lrnn train configs/quick/parity_delta_net_2.yaml train.keep=100 train.checkpoint_every=20 "
+      "--out runs/x &&\n  lrnn spectrum runs/x --steps");
   return [a] { return show_spectrum(*a); };
 }
 

@@ -212,6 +212,7 @@ template <class State, class Visit> void fields(State& state, Visit&& visit) {
 std::string print(const RunState& state) {
   nlohmann::ordered_json json;
   fields(state, [&](const char* key, const auto& value) { json[key] = value; });
+  if (state.best_validation) json["best_validation"] = *state.best_validation;
   if (state.best_loss) json["best_loss"] = *state.best_loss;
   return json.dump(2) + "\n";
 }
@@ -223,6 +224,8 @@ RunState parse_state(const std::string& text, const std::string& where) {
   try {
     const auto json = nlohmann::ordered_json::parse(text);
     fields(state, [&](const char* key, auto& value) { json.at(key).get_to(value); });
+    if (json.contains("best_validation"))
+      state.best_validation = json.at("best_validation").get<double>();
     if (json.contains("best_loss")) state.best_loss = json.at("best_loss").get<double>();
   } catch (const nlohmann::json::exception& e) {
     throw Error(cat(where, " is not the progress of a run: ", e.what()));

@@ -55,10 +55,12 @@ struct RunState {
   // Since the last "train" line of metrics.jsonl:
   double loss_sum = 0;
   int64_t updates = 0, right = 0, targets = 0;
-  // The best evaluation so far; -1: none yet.
+  // The best evaluation so far; -1: none yet. With a validation set the step is chosen by it, and
+  // the largest accuracy on the test, which may end the run, can be another step's.
   double best_accuracy = -1;
   int64_t best_step = -1;
-  std::optional<double> best_loss = {};  // of texts, where it decides what is best
+  std::optional<double> best_validation = {};  // its accuracy at that step
+  std::optional<double> best_loss = {};        // of texts, where it decides what is best
 
   bool operator==(const RunState&) const = default;
 };

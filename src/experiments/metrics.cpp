@@ -88,6 +88,32 @@ Evaluation text_from_json(const Json& json) {
 
 }  // namespace
 
+Json scores_json(const Evaluation& e) {
+  Json out{{"scaled", e.scaled()}};
+  if (!e.tokens.count) return out;
+  out["token_accuracy"] = e.tokens.accuracy();
+  out["prefix"] = Json::object();
+  for (size_t length = 1; length < e.prefix.size(); length *= 2)
+    out["prefix"][std::to_string(length)] = e.prefix[length];
+  return out;
+}
+
+std::string evaluations_csv(const std::vector<Json>& lines) {
+  std::string out = "step,split,scaled,accuracy,loss\n";
+  const auto row = [&](const Json& step, const char* split, const Json& of) {
+    out += cat(step.dump(), ",", split);
+    for (const char* key : {"scaled", "accuracy", "loss"})
+      out += cat(",", of.contains(key) && of[key].is_number() ? of[key].dump() : "");
+    out += "\n";
+  };
+  for (const auto& line : lines) {
+    if (line.value("kind", "") != "eval") continue;
+    row(line.at("step"), "test", line);
+    if (line.contains("validation")) row(line.at("step"), "validation", line["validation"]);
+  }
+  return out;
+}
+
 Json domains_json(const std::vector<training::Domain>& domains) {
   Json out = Json::array();
   for (const auto& d : domains)

@@ -31,6 +31,15 @@ Curves read_curves(const std::string& folder);
 struct Speed;
 void add_speed(const Speed& speed, nlohmann::ordered_json& line);
 
+// What a line of metrics.jsonl says of an evaluation beside loss and accuracy: "scaled", and where
+// every position is answered "token_accuracy" and "prefix", the share of sequences right up to each
+// power of two, by that length.
+nlohmann::ordered_json scores_json(const training::Evaluation& evaluation);
+
+// The evaluations among lines of metrics.jsonl as a table for other programs: step, split (test or
+// validation), scaled accuracy (of texts empty), accuracy, loss.
+std::string evaluations_csv(const std::vector<nlohmann::ordered_json>& lines);
+
 nlohmann::ordered_json domains_json(const std::vector<training::Domain>& domains);
 // Everything in an evaluation, and back again without loss.
 nlohmann::ordered_json to_json(const training::Evaluation& evaluation);

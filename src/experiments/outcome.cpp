@@ -22,13 +22,26 @@ double prefix_at(const training::Evaluation& e, int64_t at) {
   return e.prefix[size_t(at)];
 }
 
-// The evaluations on the way: for prefix tasks of whole sequences, which is what is logged.
-Curve read_training(const std::string& file) {
-  Curve out;
-  for (const auto& line : read_json_lines(file))
-    if (line.value("kind", "") == "eval")
-      out.emplace_back(line.value("step", 0.0), number_in(line, "scaled"));
-  return out;
+// The score of an evaluation on the way. Lines of older runs know whole sequences only.
+double score_in(const OutcomeJson& line, int64_t at) {
+  const auto key = std::to_string(at);
+  if (at > 0 && line.contains("prefix") && line["prefix"].contains(key))
+    return number_in(line["prefix"], key);
+  return number_in(line, "scaled");
+}
+
+void read_training(const std::string& file, int64_t at, Outcome& out) {
+  for (const auto& line : read_json_lines(file)) {
+    if (line.value("kind", "") != "eval") continue;
+    const auto step = line.value("step", int64_t(0));
+    const double score = score_in(line, at);
+    out.training.emplace_back(double(step), score);
+    if (!line.contains("validation")) continue;
+    const double validation = score_in(line["validation"], at);
+    out.validation.emplace_back(double(step), validation);
+    if (!out.chosen || validation > out.chosen->validation)
+      out.chosen = {.step = step, .validation = validation, .score = score};
+  }
 }
 
 Curve read_lengths(const std::string& file) {
@@ -49,12 +62,22 @@ std::vector<double> scores(const std::vector<Outcome>& runs) {
   return out;
 }
 
+// Of all runs that are done, or nothing: a table of some of them would be another table.
+Summary summary_of_chosen(const std::vector<Outcome>& runs) {
+  std::vector<double> out;
+  for (const auto& run : runs) {
+    if (run.done && !run.chosen) return {};
+    if (run.done) out.push_back(run.chosen->score);
+  }
+  return summarise(out);
+}
+
 }  // namespace
 
 Outcome read_outcome(const PlannedRun& run, int64_t at) {
   Outcome out;
   out.seed = run.seed, out.lr = run.lr, out.folder = run.folder;
-  out.training = read_training(run.folder + "/metrics.jsonl");
+  read_training(run.folder + "/metrics.jsonl", at, out);
   out.done = finished(run);
   if (!out.done) return out;
   const auto json = OutcomeJson::parse(read_file(run.folder + "/result.json"));
@@ -109,7 +132,8 @@ std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedR
       const auto ours = summarise(scores(of_rate));
       if (!cell.runs.empty() && !(ours.median > cell.ours.median || std::isnan(cell.ours.median)))
         continue;
-      cell.lr = lr, cell.ours = ours, cell.runs = std::move(of_rate);
+      cell.lr = lr, cell.ours = ours, cell.chosen = summary_of_chosen(of_rate);
+      cell.runs = std::move(of_rate);
     }
     out.push_back(std::move(cell));
   }

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,12 @@ namespace lrnn::experiments {
 
 using Curve = std::vector<std::pair<double, double>>;
 
+// The evaluation that a run would be stopped at by who sees the validation set only.
+struct Chosen {
+  int64_t step = 0;
+  double validation = Summary::kNothing, score = Summary::kNothing;  // score: on the test
+};
+
 struct Outcome {
   bool done = false;
   int64_t seed = 0;
@@ -20,8 +27,10 @@ struct Outcome {
   bool text = false;  // of a language model, whose loss is the score
   int64_t step = 0;
   std::string folder;
-  Curve training;  // the score by step, as evaluated on the way
-  Curve lengths;   // scaled accuracy by length, or prefix accuracy by position
+  Curve training;                // the score by step, as evaluated on the way
+  Curve validation;              // the same on the validation set; none of runs without one
+  std::optional<Chosen> chosen;  // the first of the best on it
+  Curve lengths;                 // scaled accuracy by length, or prefix accuracy by position
 };
 // `at`: the prefix that is scored, as in Cell.
 Outcome read_outcome(const PlannedRun& run, int64_t at = 0);
@@ -31,8 +40,9 @@ struct CellOutcome {
   Cell cell;
   std::string key;  // of its model: experiments/identity.h
   double lr = 0;
-  std::vector<Outcome> runs;  // those of that rate, done or not
-  Summary ours;
+  std::vector<Outcome> runs;      // those of that rate, done or not
+  Summary ours;                   // after the last step
+  Summary chosen;                 // of the evaluations chosen; nothing unless every run has one
   double seconds = 0;             // of all its runs, other rates included
   int64_t trained_to = 0;         // the longest training sequence
   bool prefix = false;            // the curves are prefix curves

@@ -40,6 +40,13 @@ double seconds_before(const std::string& file) {
   return lines.empty() ? 0 : lines.back().value("seconds", 0.0);
 }
 
+// All evaluations of the run so far, for other programs.
+void write_curve(const Folder& folder) {
+  fs::create_directories(folder.file("eval"));
+  write_atomically(folder.file("eval/curve.csv"),
+                   evaluations_csv(read_json_lines(folder.file("metrics.jsonl"))));
+}
+
 }  // namespace
 
 Session::Session(const RunConfig& config, const TrainOptions& options)
@@ -233,7 +240,11 @@ void Session::measure() {
   training::EvaluateOptions how;
   how.seed = uint64_t(config_.seed);
   how.precision = config_.train.precision;
+  const training::Average::Shown average(trainer_->optimizer().average());
   evaluation_ = evaluator_->evaluate(how);
+  validation_.reset();
+  if (const auto other = validation_of(*task_, how, config_.train.validate))
+    validation_ = evaluator_->evaluate(*other);
   evaluated_at_ = state_.step;
 }
 
@@ -247,8 +258,13 @@ Json Session::evaluation_line() const {
       for (const auto& domain : e.domains) line["domains"][domain.name] = domain.loss();
     return line;
   }
-  line["scaled"] = e.scaled();
-  if (e.tokens.count) line["token_accuracy"] = e.tokens.accuracy();
+  line.update(scores_json(e));
+  if (validation_) {
+    const auto& v = *validation_;
+    line["validation"] = {
+        {"samples", v.sequences.count}, {"loss", v.loss}, {"accuracy", v.accuracy()}};
+    line["validation"].update(scores_json(v));
+  }
   return line;
 }
 
@@ -256,6 +272,10 @@ bool Session::is_best() {
   const double accuracy = evaluation_.accuracy();
   bool better = accuracy > state_.best_accuracy;
   if (better) state_.best_accuracy = accuracy;
+  if (validation_) {
+    better = !state_.best_validation || validation_->accuracy() > *state_.best_validation;
+    if (better) state_.best_validation = validation_->accuracy();
+  }
   if (evaluation_.of_text()) {
     better = !state_.best_loss || evaluation_.loss < *state_.best_loss;
     if (better) state_.best_loss = evaluation_.loss;
@@ -279,6 +299,7 @@ void Session::save() {
   const auto moments = trainer_->optimizer().state();
   saved_at_ = state_.step;
   if (!lead()) return;
+  const training::Average::Shown average(trainer_->optimizer().average());
   metrics_->sync();
   state_.metrics_bytes = metrics_->size();
   writer_->save({.model = model::tensors_of(*model_),
@@ -333,6 +354,7 @@ TrainResult Session::finish(bool interrupted) {
   if (!interrupted) save();
   if (writer_) writer_->wait();
   out.seconds = seconds();
+  if (lead()) write_curve(*folder_);
   if (interrupted || !lead()) return out;
   if (evaluated_at_ != state_.step) {
     if (read_result(out)) return out;
@@ -344,6 +366,7 @@ TrainResult Session::finish(bool interrupted) {
               {"skipped", state_.skipped},
               {"best_step", state_.best_step},
               {"best_accuracy", state_.best_accuracy}};
+  if (state_.best_validation) result["best_validation"] = *state_.best_validation;
   if (state_.best_loss) result["best_loss"] = *state_.best_loss;
   result["seconds"] = out.seconds, result["evaluation"] = to_json(evaluation_);
   write_atomically(folder_->file("result.json"), result.dump(2) + "\n");

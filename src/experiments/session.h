@@ -60,6 +60,7 @@ class Session {
   std::map<std::string, torch::Tensor> restored_;  // the optimiser's, until all ranks have it
   std::vector<std::string> damaged_;               // checkpoints that were passed over
   training::Evaluation evaluation_;
+  std::optional<training::Evaluation> validation_;  // made with it
   int64_t began_ = 0, evaluated_at_ = -1, saved_at_ = -1, skipped_in_a_row_ = 0;
 
   // Since the last report to options_.progress.

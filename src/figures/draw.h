@@ -33,6 +33,7 @@ struct LineChart {
   std::vector<Marker> markers = {};                 // vertical lines
   std::optional<std::pair<double, double>> y = {};  // the least range of the y axis
   bool log_x = false;
+  double height = 300;  // of the plot between its axes, in pixels
 };
 
 // Lines that would hide each other are drawn side by side, which it then says.

@@ -8,7 +8,7 @@
 namespace lrnn::figures {
 namespace {
 
-constexpr double kWidth = 720, kLeft = 64, kRight = 20, kPlot = 300;
+constexpr double kWidth = 720, kLeft = 64, kRight = 20;
 
 bool finite(const Point& p, bool log_x) {
   return std::isfinite(p.x) && std::isfinite(p.y) && (!log_x || p.x > 0);
@@ -125,7 +125,7 @@ std::string draw(const LineChart& chart) {
   const auto looks = looks_of(chart.series);
   Legend legend(Legend::kLines, kLeft, kWidth - kRight);
   for (size_t i = 0; i < looks.size(); ++i) legend.add(chart.series[i].name, looks[i]);
-  const double top = legend_top + legend.height() + 42, bottom = top + kPlot;
+  const double top = legend_top + legend.height() + 42, bottom = top + chart.height;
   Scale sx{.from = kLeft, .to = kWidth - kRight}, sy{.from = bottom, .to = top};
   ranges(chart, sx, sy);
 

@@ -5,6 +5,7 @@
 #include "mixers/initial.h"
 #include "ops/delta_inputs/delta_inputs.h"
 #include "ops/delta_product/delta_product.h"
+#include "ops/inner.h"
 #include "ops/join/join.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
@@ -83,7 +84,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
     const double largest = c_.negative() ? 2 : 1;
     if (c_.states() != c_.heads)
       v = v.reshape(cat_sizes(v.sizes().slice(0, v.dim() - 2), {c_.states(), c_.value()}));
-    Tensor beta = c_.beta ? ops::wide_sigmoid(p.beta, largest)
+    Tensor beta = c_.beta ? step_size(p.beta, largest)
                           : torch::full(v.sizes().slice(0, v.dim() - 1), largest,
                                         k.options().requires_grad(false));
     // The logarithm of a gate near 1 needs more digits than bfloat16 has.
@@ -122,6 +123,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
   std::vector<std::string> undecayed() const override {
     std::vector<std::string> out;
     if (c_.forget_gate) out = {"A_log", "dt_bias"};
+    if (c_.beta && !c_.beta_decay) out.emplace_back("b_proj.weight");
     if (c_.initial_state) out.emplace_back("initial_state");
     return out;
   }
@@ -180,6 +182,14 @@ class DeltaProduct final : public Mixer, public HasPacks {
     p.qkv = parts[0];
     if (parts.size() > 1) p.beta = parts[1].unflatten(-1, {N, S});
     if (parts.size() > 2) p.log_gate = parts[2];
+  }
+
+  Tensor step_size(const Tensor& x, double largest) const {
+    if (c_.step == "sigmoid") return ops::wide_sigmoid(x, largest);
+    const Tensor wide = x.to(ops::wide_type(x)), hard = largest * (0.25 * wide + 0.5).clamp(0, 1);
+    if (c_.step == "hard_sigmoid") return hard;
+    const Tensor soft = largest * wide.sigmoid();
+    return hard.detach() + (soft - soft.detach());  // the difference is exactly 0
   }
 
   // Each of the tables that there are, at the tokens; nothing where x is no table.

@@ -10,7 +10,8 @@ struct DeltaProductConfig {
   int64_t conv = 4;
   bool forget_gate = false, output_gate = false;
   std::string qk_activation = "silu", v_activation = "silu", qk_norm = "l2";
-  bool beta = true, initial_state = false;
+  bool beta = true, beta_decay = true, initial_state = false;
+  std::string step = "sigmoid";
   double norm_eps = 1e-6;
   std::string accuracy = "auto";
 
@@ -32,6 +33,12 @@ struct DeltaProductConfig {
     visit("v_activation", v_activation, "of v", {"silu", "none"});
     visit("qk_norm", qk_norm, "of q and k per head", {"l2", "sum", "none"});
     visit("beta", beta, "false: the step size is not learnt but 1 (2 with the range [-1, 1])");
+    visit("step", step,
+          "what makes the step size of a projection x: sigmoid(x), which is below 1 for every x; "
+          "hard_sigmoid, 1/2 + x/4 cut off at 0 and 1, which reaches both; straight_through, the "
+          "same with the gradient of the sigmoid. Twice that with the range [-1, 1]",
+          {"sigmoid", "hard_sigmoid", "straight_through"});
+    visit("beta_decay", beta_decay, "weight decay acts on the projection of the step size, too");
     visit("initial_state", initial_state, "the state before the first token is learnt, not zero");
     visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
     visit("accuracy", accuracy,

@@ -73,6 +73,10 @@ class Each final : public Task {
   }
   std::string empty_answer() const override { return word(q_.start); }
   bool asks_after_every_letter() const override { return true; }
+  int64_t most_samples(Range length) const override {
+    return q_.eval_rows && length == this->length(Split::kEval) ? q_.eval_rows->count()
+                                                                : Task::most_samples(length);
+  }
   std::optional<Elements> elements() const override {
     if (!q_.group) return {};
     Elements out{*q_.group, {}};

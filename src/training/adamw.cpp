@@ -35,6 +35,7 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
       decay_(train.weight_decay),
       ranks_(ranks) {
   seat(module, train.accumulate > 1);
+  average_.emplace(values_, train.ema);
   find_readers(module);
   cut(decays);
 }
@@ -204,6 +205,7 @@ void AdamW::step(double lr, double scale) {
     }
   });
   ranks_.share_slices(values_);
+  average_->follow(t_);
   // Views saved by a graph must know that their values changed.
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
 }
@@ -306,7 +308,13 @@ std::map<std::string, Tensor> AdamW::state() const {
     }
     return all.narrow(0, 0, size_);
   };
-  return {{"m", whole(m_)}, {"v", whole(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
+  std::map<std::string, Tensor> out = {
+      {"m", whole(m_)}, {"v", whole(v_)}, {"step", torch::tensor({t_}, torch::kLong)}};
+  if (!average_->any()) return out;
+  // A copy: while a checkpoint is made the weights are the average.
+  out["weights"] = values_.narrow(0, 0, size_).clone();
+  out["average"] = average_->values().narrow(0, 0, size_);
+  return out;
 }
 
 void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& where) {
@@ -324,6 +332,10 @@ void AdamW::load(const std::map<std::string, Tensor>& state, const std::string& 
   for (auto [to, from] : {std::pair(m_, m), std::pair(v_, v)})
     to.narrow(0, 0, there).copy_(from.narrow(0, std::min(own_.begin, size_), there));
   t_ = step.item<int64_t>();
+  if (!average_->any()) return;
+  const torch::NoGradGuard no_grad;
+  for (auto [to, key] : {std::pair(values_, "weights"), std::pair(average_->values(), "average")})
+    to.narrow(0, 0, size_).copy_(find(key, torch::kFloat32, size_));
 }
 
 }  // namespace lrnn::training

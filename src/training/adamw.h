@@ -1,12 +1,14 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/model.h"
 #include "ops/gpu.h"
 #include "ops/torch.h"
+#include "training/average.h"
 #include "training/config.h"
 #include "training/ranks.h"
 
@@ -74,11 +76,13 @@ class AdamW {
   };
   ops::GpuAdamW on_gpu(const torch::Tensor& settings, const torch::Tensor& report) const;
   void fill_settings(double lr, double clip, double* settings) const;
-  void applied() { ++t_; }
+  void applied() { average_->follow(++t_); }
 
   int64_t steps() const { return t_; }
-  // m, v and step, for checkpoints: the same for any number of ranks, all of which have to ask.
-  // They may be what the next update changes. `where` names the file in errors.
+  const Average& average() const { return *average_; }
+  // m, v and step, with an average also the weights and it, for checkpoints: the same for any
+  // number of ranks, all of which have to ask. They may be what the next update changes. `where`
+  // names the file in errors.
   std::map<std::string, torch::Tensor> state() const;
   void load(const std::map<std::string, torch::Tensor>& state, const std::string& where);
 
@@ -121,9 +125,10 @@ class AdamW {
   Slice own_;                 // what this rank updates: all of it, but for several ranks
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
-  torch::Tensor values_, grads_;  // no grads_ on a GPU where a batch is one part
-  torch::Tensor m_, v_;           // of own_
-  torch::Tensor flat_copies_;     // values_ in another type
+  torch::Tensor values_, grads_;    // no grads_ on a GPU where a batch is one part
+  std::optional<Average> average_;  // from the moment that there are values
+  torch::Tensor m_, v_;             // of own_
+  torch::Tensor flat_copies_;       // values_ in another type
   std::vector<Reader> readers_;
   std::vector<Seated> packs_;
 };

@@ -14,12 +14,13 @@ struct TrainConfig {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double clip = 0;
+  double ema = 0;
   double stop_at = 0;
   std::string precision = "float32";
   std::string recompute = "auto";
   int64_t recompute_blocks = 0;
   std::string nonfinite = "stop";
-  int64_t eval_every = 200, checkpoint_every = 1000, log_every = 50, keep = 3;
+  int64_t eval_every = 200, validate = 1024, checkpoint_every = 1000, log_every = 50, keep = 3;
   int64_t threads = 0;
 
   template <class Visit> void fields(Visit&& visit) {
@@ -34,6 +35,10 @@ struct TrainConfig {
     visit("betas", betas, "AdamW's two averaging factors", from_to_below(0, 1));
     visit("eps", eps, "AdamW's epsilon", above(0));
     visit("clip", clip, "largest norm of the gradient; 0: no clipping", at_least(0));
+    visit("ema", ema,
+          "evaluated and kept is a running average of the weights with this factor, such as 0.999; "
+          "training goes on from the weights themselves; 0: no average",
+          from_to_below(0, 1));
     visit("precision", precision, "of the matrix products; weights are float32",
           {"float32", "bfloat16"});
     visit("recompute", recompute,
@@ -50,6 +55,11 @@ struct TrainConfig {
     visit("stop_at", stop_at, "an evaluation with this accuracy ends the run; 0: none does",
           between(0, 1));
     visit("eval_every", eval_every, "updates between evaluations; 0: only at the end", at_least(0));
+    visit(
+        "validate", validate,
+        "sequences of a validation set beside the test's, no more than those, of the same lengths: "
+        "the best checkpoint is chosen by it; 0: none, chosen by the test. Texts have none",
+        at_least(0));
     visit("checkpoint_every", checkpoint_every, "updates between checkpoints; 0: only at the end",
           at_least(0));
     visit("log_every", log_every, "updates between lines of metrics.jsonl", at_least(1));

@@ -182,6 +182,7 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
   // The averages; in memory of the CPU also what a checkpoint is written from while training goes
   // on, a copy of them and of the weights.
   out.optimizer = (gpu ? 2 : 5) * weights;
+  if (config.ema > 0) out.optimizer += 2 * weights;  // the average, and its place while it is shown
   if (gpu && config.precision == "bfloat16") {
     out.weights += weights / 2;  // a narrow copy, and gradients as narrow
     out.gradients = config.accumulate > 1 ? 1.5 * weights : weights / 2;

@@ -204,10 +204,10 @@ Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
     if (under_way) count(*under_way, piece, forwards_->end());
     under_way.reset();
   };
-  for (int64_t first = 0; first < samples; first += options.batch) {
+  for (int64_t done = 0; done < samples; done += options.batch) {
     const auto batch = std::make_shared<Drawn>();
-    batch->examples = draw(task_, options.seed, tasks::Split::kEval, length, first,
-                           std::min(options.batch, samples - first));
+    batch->examples = draw(task_, options.seed, tasks::Split::kEval, length, options.first + done,
+                           std::min(options.batch, samples - done));
     for (int64_t i = 0, n; i < int64_t(batch->examples.size()); i += n) {
       n = fitting(batch->examples, i, forwards_->tokens());
       const Piece next{&batch->examples[size_t(i)], n};
@@ -218,6 +218,17 @@ Evaluation Evaluator::evaluate(const EvaluateOptions& options) {
   }
   read();
   return counter.result(loss / double(batches), task_.chance());
+}
+
+std::optional<EvaluateOptions> validation_of(const tasks::Task& task, EvaluateOptions test,
+                                             int64_t samples) {
+  if (task.score() == tasks::Score::kText) return {};
+  const int64_t tested = test.samples ? test.samples : task.eval_samples;
+  const int64_t left = task.most_samples(task.length(tasks::Split::kEval)) - test.first - tested;
+  test.first += tested;
+  test.samples = std::min({samples, tested, left});
+  if (test.samples <= 0) return {};
+  return test;
 }
 
 Evaluation evaluate(model::Model& model, const tasks::Task& task, const EvaluateOptions& options) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "model/model.h"
 #include "tasks/task.h"
@@ -49,12 +50,18 @@ constexpr int64_t kTokensPerForward = 16384, kTokensPerGpuForward = 262144;
 
 struct EvaluateOptions {
   uint64_t seed = 0;
+  int64_t first = 0;      // the number of the first of them
   int64_t samples = 0;    // 0: the task's own number
   Range length = {0, 0};  // {0,0}: the task's own range
   int64_t batch = 256;
   std::string precision = "float32";
   std::string accuracy = {};  // see mixers::Context
 };
+
+// The examples behind those of the test, of the same lengths: no example is in both. Nothing where
+// there are none, or of texts, whose windows are all read.
+std::optional<EvaluateOptions> validation_of(const tasks::Task& task, EvaluateOptions test,
+                                             int64_t samples);
 
 // Evaluates a model again and again. On a GPU the forward of a shape that comes back is recorded
 // and replayed, and the host draws the next examples meanwhile: small models are bound by launches

@@ -22,7 +22,9 @@ ReproduceReport report_with(double scale) {
   cell.trained_to = 40, cell.seconds = 90;
   experiments::Outcome run;
   run.done = true, run.score = 0.6;
-  run.lengths = {{10, 1}, {100, 0.2}}, run.training = {{10, 0.1}, {20, 0.6}};
+  run.lengths = {{10, 1}, {100, 0.2}}, run.training = {{10, 0.8}, {20, 0.6}};
+  run.validation = {{10, 0.75}, {20, 0.5}}, run.chosen = {10, 0.75, 0.8};
+  cell.chosen = {0.8, 0.8, 0};
   cell.runs = {run, {}};
   out.cells = {cell};
   cell = {};
@@ -55,22 +57,42 @@ TEST(ReproduceReport, MarksWhatIsShortenedInEveryForm) {
 
 TEST(ReproduceReport, ShowsOursBesideThePublished) {
   EXPECT_EQ(reproduce_table(report_with(1)).csv(),
-            "task,model,published best,published median ± MAD,ours best,ours median ± MAD,seeds,"
-            "wall time,remark\n"
-            "parity,\"A [0,1]\",1.000,0.990 ± 0.010,0.700,0.600 ± 0.100,1 of 2,1 min 30 s,"
-            "lower by 0.390\n"
-            "S5,B,solved,–,–,–,0 of 2,–,\n");
+            "task,model,published best,published median ± MAD,last step best,"
+            "last step median ± MAD,chosen best,chosen median ± MAD,seeds,wall time,remark\n"
+            "parity,\"A [0,1]\",1.000,0.990 ± 0.010,0.700,0.600 ± 0.100,0.800,0.800 ± 0.000,1 of 2,"
+            "1 min 30 s,lower by 0.390\n"
+            "S5,B,solved,–,–,–,–,–,0 of 2,–,\n");
   auto grid = report_with(1);
   grid.options.lr_grid = true;
   grid.cells[0].lr = 5e-4;
   EXPECT_NE(reproduce_table(grid).csv().find(",0.0005,1 of 2,"), std::string::npos);
 }
 
+TEST(ReproduceReport, SaysWhereThereWasNothingToChooseBy) {
+  auto report = report_with(1);
+  report.cells[0].chosen = {};
+  report.cells[0].runs[0].chosen.reset();
+  EXPECT_NE(reproduce_table(report).csv().find("0.600 ± 0.100,no validation,–,"),
+            std::string::npos);
+  EXPECT_TRUE(reproduce_json(report)["cells"][0]["chosen"]["best"].is_null());
+  EXPECT_TRUE(reproduce_json(report)["cells"][0]["runs"][0]["chosen"].is_null());
+  EXPECT_EQ(cell_curves(report.cells[0]).find("chosen"), std::string::npos);
+}
+
+TEST(ReproduceReport, EveryCellHasItsCurves) {
+  const auto report = report_with(1);
+  const auto figure = cell_curves(report.cells[0]);
+  for (const char* name : {"seed 0", "chosen on the validation set", "published: 1.000"})
+    EXPECT_NE(figure.find(name), std::string::npos) << name;
+  EXPECT_EQ(cell_curves(report.cells[1]), "") << "nothing was evaluated";
+  EXPECT_EQ(reproduce_json(report)["cells"][0]["runs"][0]["chosen"]["step"], 10);
+}
+
 TEST(ReproduceReport, ThePageHasTheCurvesAndNeedsNothingElse) {
   const auto page = reproduce_page(report_with(1));
   size_t figures = 0;
   for (size_t at = 0; (at = page.find("<figure>", at)) != std::string::npos; ++at) ++figures;
-  EXPECT_EQ(figures, 3u) << "by length, as published, while training";
+  EXPECT_EQ(figures, 4u) << "by length, as published, while training, every seed";
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("href="), std::string::npos);
   EXPECT_NE(page.find("S5, B, seed 1: why"), std::string::npos);

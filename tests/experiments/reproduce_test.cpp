@@ -246,6 +246,42 @@ TEST(Outcomes, ChooseTheRateByItsMedian) {
   EXPECT_EQ(remark(cells[0]), "lower by 0.300");
 }
 
+// Who chooses on the test reports more than who does not.
+TEST(Outcomes, ChooseTheStepOnTheValidationSet) {
+  TemporaryFolder at;
+  const auto runs = plan(tiny_suite(), {kReproduceConfigs, at / "o", 2, 1, false, {}});
+  for (const auto& run : runs) {
+    pretend(run, 90);
+    write(run.folder + "/metrics.jsonl",
+          R"({"kind":"eval","step":5,"scaled":0.3,"validation":{"scaled":0.4}})"
+          "\n"
+          R"({"kind":"eval","step":10,"scaled":0.5,"validation":{"scaled":0.6}})"
+          "\n"
+          R"({"kind":"eval","step":15,"scaled":0.9,"validation":{"scaled":0.6}})"
+          "\n");
+  }
+  auto cell = outcomes(tiny_suite(), runs)[0];
+  ASSERT_TRUE(cell.runs[0].chosen);
+  EXPECT_EQ(cell.runs[0].chosen->step, 10) << "the first of the best";
+  EXPECT_EQ(cell.runs[0].chosen->score, 0.5);
+  EXPECT_EQ(cell.chosen.median, 0.5);
+  EXPECT_EQ(cell.runs[0].validation, (Curve{{5, 0.4}, {10, 0.6}, {15, 0.6}}));
+  pretend(runs[1], 90);  // whose lines know of no validation
+  cell = outcomes(tiny_suite(), runs)[0];
+  EXPECT_FALSE(cell.runs[1].chosen);
+  EXPECT_TRUE(std::isnan(cell.chosen.best)) << "half of the seeds are not the table";
+}
+
+TEST(Outcomes, ScoreThePrefixThatTheCellNames) {
+  TemporaryFolder at;
+  const auto run = plan(tiny_suite(), {kReproduceConfigs, at / "o", 1, 1, false, {}})[0];
+  pretend(run, 90);
+  write(run.folder + "/metrics.jsonl",
+        R"({"kind":"eval","step":5,"scaled":0,"prefix":{"2":0.5,"4":0.25}})");
+  EXPECT_EQ(read_outcome(run, 4).training, (Curve{{5, 0.25}}));
+  EXPECT_EQ(read_outcome(run, 0).training, (Curve{{5, 0}}));
+}
+
 TEST(Outcomes, RemarkOnlyWhatIsBeyondTheSpread) {
   CellOutcome cell;
   cell.ours = {0.9, 0.8, 0.1};

@@ -203,13 +203,47 @@ TEST_F(Train, KeepsTheLastAndTheBest) {
   const auto run = open(reference() + "/checkpoints/best");
   EXPECT_EQ(run.step, best);
   EXPECT_EQ(open(reference()).step, kSteps);
-  const auto evaluation =
-      training::evaluate(*run.model, *run.task, {.seed = uint64_t(run.config.seed)});
-  EXPECT_EQ(evaluation.accuracy(), result.at("best_accuracy").get<double>());
+  const training::EvaluateOptions test{.seed = uint64_t(run.config.seed)};
+  const auto validation = training::validation_of(*run.task, test, run.config.train.validate);
+  EXPECT_EQ(training::evaluate(*run.model, *run.task, *validation).accuracy(),
+            result.at("best_validation").get<double>());
   int64_t count = 0;
   for (const auto& entry : fs::directory_iterator(reference() + "/checkpoints"))
     count += !entry.is_symlink();
   EXPECT_LE(count, 3);
+}
+
+TEST_F(Train, KeepsItsEvaluationsAsATable) {
+  const auto csv = read_file(reference() + "/eval/curve.csv");
+  EXPECT_EQ(csv.substr(0, csv.find('\n')), "step,split,scaled,accuracy,loss");
+  for (const char* begin : {"\n4,test,", "\n4,validation,", "\n12,test,", "\n13,validation,"})
+    EXPECT_HAS(csv, begin);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 2 * 4);
+}
+
+// Weights and moments know nothing of it.
+TEST_F(Train, AValidationSetChangesNoWeight) {
+  train(small({"train.validate=0"}), into(folder_ / "run"));
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"})
+    EXPECT_EQ(bytes_of(folder_ / "run")[name], bytes_of(reference())[name]) << name;
+  const auto metrics = read_file(folder_ / "run/metrics.jsonl");
+  EXPECT_EQ(metrics.find("validation"), std::string::npos);
+}
+
+// What is kept is the average; what goes on is not.
+TEST_F(Train, AveragedWeightsResumeToTheSameBits) {
+  const auto averaged = small({"train.ema=0.9"});
+  train(averaged, into(folder_ / "whole"));
+  for (const int64_t n : {5, 9}) kill_after(n, averaged, into(folder_ / "killed", true));
+  train(averaged, into(folder_ / "killed", true));
+  EXPECT_EQ(bytes_of(folder_ / "killed"), bytes_of(folder_ / "whole"));
+  EXPECT_NE(bytes_of(folder_ / "whole")["model.safetensors"],
+            bytes_of(reference())["model.safetensors"]);
+  const auto run = open(folder_ / "whole");
+  const auto result = nlohmann::ordered_json::parse(read_file(folder_ / "whole/result.json"));
+  EXPECT_EQ(to_json(training::evaluate(*run.model, *run.task, {.seed = uint64_t(run.config.seed)})),
+            result.at("evaluation"))
+      << "the weights that were evaluated are those that are kept";
 }
 
 TEST_F(Train, OpensTheFinalWeights) {

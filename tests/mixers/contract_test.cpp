@@ -38,7 +38,8 @@ std::vector<std::string> configs() {
         "qk_norm: none\nrange: [0, 1]\nbeta: false",
         "value_heads: 4\nforget_gate: true\noutput_gate: true",
         "value_heads: 6\nhouseholders: 2\nconv: 0",
-        "value_heads: 4\nqk_norm: sum\nqk_activation: elu"})
+        "value_heads: 4\nqk_norm: sum\nqk_activation: elu", "conv: 0\nstep: hard_sigmoid",
+        "householders: 2\nstep: straight_through\nforget_gate: true"})
     out.push_back(base + more);
   for (const char* more :
        {"name: delta_product\nheads: 1\nkey_dim: 4",

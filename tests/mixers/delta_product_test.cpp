@@ -197,6 +197,56 @@ TEST(DeltaProductConfig, NamesTheKeyAndLineOfImpossibleValues) {
   EXPECT_EQ(error_of("heads: 1"), "x.yaml:1: name is needed");
 }
 
+// The step sizes for projections x, and their slope; the layer's weight b_proj is 1.
+std::pair<Tensor, Tensor> step_sizes(const std::string& step, const std::string& range,
+                                     const Tensor& x) {
+  const auto mixer = make(
+      1, Section::from_text("name: delta_product\nheads: 1\nkey_dim: 2\nconv: 0\n"
+                            "qk_activation: none\nrange: " + range + "\nstep: " + step));
+  mixer->initialise({});
+  const torch::NoGradGuard no_grad;
+  mixer->named_parameters()["b_proj.weight"].fill_(1);
+  Context context;
+  Tensor beta;
+  context.observe = [&](const std::string& name, const Tensor& value) {
+    if (name == "beta") beta = value;
+  };
+  const torch::AutoGradMode grad(true);
+  Tensor input = x.view({1, -1, 1}).clone().requires_grad_();
+  State state;
+  mixer->forward({input, {}}, state, context);
+  const Tensor slope = torch::autograd::grad({beta.sum()}, {input})[0];
+  return {beta.detach().flatten(), slope.flatten()};
+}
+
+TEST(DeltaProductLayer, StepSizesThatReachTheirEnds) {
+  const Tensor x = torch::tensor({-30.0F, -2.5F, -2.0F, -1.0F, 0.0F, 1.0F, 2.0F, 2.5F, 30.0F});
+  const Tensor hard = torch::tensor({0.0F, 0.0F, 0.0F, 0.25F, 0.5F, 0.75F, 1.0F, 1.0F, 1.0F});
+  for (const double largest : {1.0, 2.0}) {
+    const std::string range = largest == 1 ? "[0, 1]" : "[-1, 1]";
+    const Tensor soft = largest * x.sigmoid(), slope = largest * x.sigmoid() * (1 - x.sigmoid());
+    const auto [sigmoid, sigmoid_slope] = step_sizes("sigmoid", range, x);
+    EXPECT_LE((sigmoid - soft).abs().max().item<double>(), 1e-6);
+    const auto [cut, cut_slope] = step_sizes("hard_sigmoid", range, x);
+    EXPECT_TRUE(torch::equal(cut, largest * hard)) << cut << "to the last bit";
+    EXPECT_TRUE(torch::equal(cut_slope.slice(0, 3, 6), torch::full({3}, largest / 4)));
+    EXPECT_EQ(cut_slope[1].item<double>(), 0);
+    EXPECT_EQ(cut_slope[7].item<double>(), 0);
+    const auto [through, through_slope] = step_sizes("straight_through", range, x);
+    EXPECT_TRUE(torch::equal(through, cut));
+    EXPECT_LE((through_slope - slope).abs().max().item<double>(), 1e-6);
+  }
+}
+
+TEST(DeltaProductLayer, DecaysItsStepSizesUnlessToldNotTo) {
+  const auto undecayed = [](const std::string& more) {
+    return make(4, Section::from_text("name: delta_product\nheads: 1\n" + more))->undecayed();
+  };
+  EXPECT_TRUE(undecayed("").empty());
+  EXPECT_EQ(undecayed("beta_decay: false"), std::vector<std::string>{"b_proj.weight"});
+  EXPECT_TRUE(undecayed("beta_decay: false\nbeta: false").empty()) << "there is no projection";
+}
+
 // What the layer asks of the recurrence, overheard on the way to its kernel.
 constexpr auto kOverhear = c10::DispatchKey::TESTING_ONLY_GenericMode;
 std::string overheard;

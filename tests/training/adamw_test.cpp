@@ -271,5 +271,45 @@ TEST_F(AdamWTest, LendsCopiesOfTheWeights) {
   EXPECT_FALSE(layers.good.read().whole_copy.defined());
 }
 
+// Written out once more, and unlike the weights unmoved by them.
+TEST_F(AdamWTest, AveragesTheWeights) {
+  auto averaged = config();
+  averaged.ema = 0.9;
+  Net net, plain;
+  AdamW optimiser(net, averaged, is_weight), other(plain, config(), is_weight);
+  Tensor want = net.a->weight.detach().clone();
+  for (int64_t step = 0; step < 30; ++step) {
+    train(net, optimiser, step, step + 1), train(plain, other, step, step + 1);
+    const double t = double(step + 1), d = std::min(0.9, (1 + t) / (10 + t));
+    want = d * want + (1 - d) * net.a->weight.detach();
+  }
+  EXPECT_TRUE(torch::equal(net.b->weight, plain.b->weight)) << "training reads no average";
+  EXPECT_FALSE(other.average().any());
+  const Tensor before = net.a->weight.detach().clone();
+  {
+    const Average::Shown shown(optimiser.average());
+    EXPECT_LE((net.a->weight - want).abs().max().item<double>(), 1e-6);
+    EXPECT_GT((net.a->weight - before).abs().max().item<double>(), 1e-4);
+  }
+  EXPECT_TRUE(torch::equal(net.a->weight, before)) << "shown for a while only";
+}
+
+TEST_F(AdamWTest, AnAverageGoesOnFromACheckpoint) {
+  auto averaged = config();
+  averaged.ema = 0.99;
+  Net whole, halves;
+  AdamW all(whole, averaged, is_weight), first(halves, averaged, is_weight);
+  train(whole, all, 0, 20), train(halves, first, 0, 10);
+  Net rest;  // with other weights, as a checkpoint of averages has
+  AdamW second(rest, averaged, is_weight);
+  second.load(first.state(), "memory");
+  EXPECT_EQ(train(rest, second, 10, 20).size(), rest.parameters().size());
+  EXPECT_TRUE(torch::equal(rest.b->weight, whole.b->weight));
+  EXPECT_TRUE(torch::equal(second.average().values(), all.average().values()));
+  auto state = first.state();
+  state.erase("average");
+  EXPECT_THROW(second.load(state, "memory"), Error);
+}
+
 }  // namespace
 }  // namespace lrnn::training

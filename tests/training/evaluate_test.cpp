@@ -100,5 +100,21 @@ TEST(Evaluate, RefusesWhatCannotWork) {
   EXPECT_THROW(evaluate(*small.model, *small.task, {.length = {9, 3}}), Error);
 }
 
+TEST(Validation, IsWhatComesAfterTheTest) {
+  Small small;
+  const EvaluateOptions test{.seed = 5, .samples = 24};
+  const auto other = validation_of(*small.task, test, 16);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->first, 24);
+  EXPECT_EQ(other->samples, 16);
+  const auto a = evaluate(*small.model, *small.task, test),
+             b = evaluate(*small.model, *small.task, *other),
+             all = evaluate(*small.model, *small.task, {.seed = 5, .samples = 40});
+  EXPECT_EQ(a.sequences.right + b.sequences.right, all.sequences.right);
+  EXPECT_EQ(a.sequences.count + b.sequences.count, all.sequences.count);
+  EXPECT_EQ(validation_of(*small.task, test, 1000)->samples, 24) << "no more than the test's";
+  EXPECT_FALSE(validation_of(*small.task, test, 0));
+}
+
 }  // namespace
 }  // namespace lrnn::training
