@@ -181,8 +181,8 @@ def tokens_an_update(about):
 
 
 def headline_row():
-    """For the README: far beyond the length of training, on held-out Python."""
-    if not (found := results()):
+    """For the README: far beyond the length of training, on held-out Python; of a whole experiment alone."""
+    if not (found := results()) or not (found.about["complete"] and found.about["same_bits_twice"]):
         return []
     far = {row: [at(curve, found.about["evaluation"]["length"]) for curve in found.curves(row, "python")] for row in found.rows}
     if not all(far.get(row) for row in ("python_40M_n1", "python_40M_n3")):

@@ -330,7 +330,7 @@ def runs():
     for line in (RESULTS / "runs.jsonl").read_text().splitlines():
         run = json.loads(line)
         infos = in_archive(run["folder"], r"[^/]+/[^/]+/info\.json")
-        machine = statistics.mode(info["gpu"] for info in infos)
+        machine = statistics.mode(info.get("gpu") or info["cpu"] for info in infos)
         rows.append([f"`{run['folder']}`", len(infos), min(info["started"] for info in infos)[:10], machine,
                      run["commit"], f"{run['wall_s']} s"])
         commands += [f"# {run['folder']}", run["command"]]
