@@ -64,8 +64,9 @@ CODE = [
     ("deb", "rust-src", "MIT or Apache-2.0", r"\.rs$"),
     ("deb", "openjdk-17-source", "GPL-2 with classpath exception", r"\.java$"),
 ]
-# Whole works, whole packages, whole parts of a library.
-HELD_OUT = re.compile(r"^tempest_gut|^Persuasion$|^secJ|^(networkx|sphinx)/|_sources/library/s|go-1\.19/src/net/|"
+# Whole works, whole packages, whole parts of a library: of Python and of prose enough for 50 windows of 32,768 tokens.
+HELD_OUT = re.compile(r"^(tempest|coriolanus|hamlet|lear|othello|winters_tale|twelfth_night|richard_iii|as_you_like_it)_gut|"
+                      r"^(Persuasion|Emma|Northanger Abbey)$|^sec[HIJ]|^(networkx|sphinx)/|_sources/library/s|go-1\.19/src/net/|"
                       r"/library/alloc/|^java\.xml/")
 
 
@@ -90,10 +91,10 @@ def fetch(kind, name, folder):
             command += ["--only-binary=:all:"]
     if found:
         return found[-1]
-    before = set(folder.iterdir())
+    before = set(folder.glob("*.*"))  # the environment of math may be made beside it meanwhile
     print(f"fetching {name}", file=sys.stderr)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    new = sorted(set(folder.iterdir()) - before)
+    new = sorted(set(folder.glob("*.*")) - before)
     if done.returncode or len(new) != 1:
         stop(f"{name} could not be fetched", (done.stderr.strip().splitlines() or ["no reason was given"])[-1])
     return new[0]
@@ -236,7 +237,7 @@ from mathematics_dataset import generate
 flags.FLAGS(["generate", "--filter=" + sys.argv[2]])
 random.seed(int(sys.argv[3])); numpy.random.seed(int(sys.argv[3]))
 generate.init_modules(True)
-modules = [m for level in ("train-easy", "train-medium", "train-hard") for m in generate.filtered_modules[level].items()]
+modules = [m for level in sys.argv[4].split(",") for m in generate.filtered_modules[level].items()]
 left = int(sys.argv[1])
 while left > 0:
     parts = []
@@ -255,9 +256,9 @@ while left > 0:
 """
 
 
-def math(out, megabytes, only):
+def math(out, megabytes, held_out, only):
     """mathematics-dataset wants an old sympy, so it gets an environment of its own. Seeded or not, it gives other questions
-    every time; 50 MB take it half an hour."""
+    every time; 50 MB take it half an hour. Held out are questions of its own test split, as hard as those it trains on."""
     home = out / "archives/mathematics"
     python = home / "bin/python"
     pins = ["mathematics-dataset==1.0.1", "sympy==1.5.1", "numpy==1.26.4", "absl-py==2.5.1", "six==1.17.0", "mpmath==1.4.1"]
@@ -270,10 +271,12 @@ def math(out, megabytes, only):
         if made.returncode:
             stop("mathematics-dataset could not be installed", (made.stderr.strip().splitlines() or ["?"])[-1])
         (home / "ready").touch()
-    for name, size, seed in [("math.jsonl", megabytes, 1), ("math.eval.jsonl", megabytes / 100, 2)]:
+    for name, size, seed, levels in [("math.jsonl", megabytes, 1, "train-easy,train-medium,train-hard"),
+                                     ("math.eval.jsonl", held_out, 2, "interpolate")]:
         partial = out / (name + ".partial")
         with open(partial, "w") as lines:
-            done = subprocess.run([python, "-W", "ignore", "-c", MATH, str(int(size * 1e6)), only or "", str(seed)], stdout=lines)
+            done = subprocess.run([python, "-W", "ignore", "-c", MATH, str(int(size * 1e6)), only or "", str(seed), levels],
+                                  stdout=lines)
         if done.returncode:
             stop("mathematics-dataset failed", "its message is above")
         partial.rename(out / name)
@@ -316,10 +319,11 @@ def main():
     parser.add_argument("-o", "--out", type=Path, default=Path("corpus"), help="folder (default: corpus)")
     parser.add_argument("--only", metavar="WORD", help="sources whose name has this word; of math: modules")
     parser.add_argument("--megabytes", type=float, default=50, help="of math (default: 50)")
+    parser.add_argument("--held-out", type=float, default=4, help="megabytes of math to be held out (default: 4)")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     if a.name == "math":
-        return math(a.out, a.megabytes, a.only)
+        return math(a.out, a.megabytes, a.held_out, a.only)
     sources = {"prose": PROSE, "docs": DOCS, "python": PYTHON, "code": CODE}[a.name]
     sources = [s for s in sources if not a.only or a.only in s[1]]
     if not sources:
