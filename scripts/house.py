@@ -40,9 +40,13 @@ CAME = [
     # generation
     "cli/generate*", "experiments/generate*", "model/draw_token.*", "ops/draw_token/*", "model/held_state.*",
     "model/weight_copies.*", "*/thin_linear.*", "ops/linears/cuda_thin.cpp", "kernels/cuda/rows/draw_token.*",
+    "model/continuation.*", "kernels/cuda/delta_product/few_steps.cu",
     # checkpoints of fla and transformers
     "model/import*", "model/export*", "model/names.*", "model/safetensors_file.*", "cli/import.cpp",
     "experiments/imported.*",
+    # key heads that are shared, averages of weights, spectra and curves by step
+    "kernels/cuda/delta_product/add_heads.cu", "training/average.*", "cli/spectrum_steps.*", "experiments/through_steps.*",
+    "cli/reproduce_curves.cpp",
     # extraction
     "automata/learn/*", "cli/extract.cpp", "cli/explain_trained.cpp", "experiments/extract.*", "experiments/model_oracle.*",
 ]
