@@ -27,7 +27,7 @@ int fsync(int fd) {
 }
 C
 ${CC:-cc} -shared -fPIC -o "$work/disk.so" "$work/disk.c"
-disk() { env LD_PRELOAD="$work/disk.so" "$@"; }
+disk="LD_PRELOAD=$work/disk.so"
 run=("$LRNN" train configs/tiny.yaml model.width=256 model.layers=2 model.mlp.hidden=512 train.steps=24 train.checkpoint_every=4 train.eval_every=12
   train.log_every=1 train.batch=4 train.threads=1 train.keep=9 --quiet)
 
@@ -43,7 +43,7 @@ size=$(du -sb "$work/whole/checkpoints/step-00000024" | cut -f1)
 [ "$size" -gt 4500000 ] || { echo "only $size bytes: such checkpoints are written at once"; exit 1; }
 
 # Training goes on: steps are logged that come after the one being written.
-SLOW=700 disk "${run[@]}" --out "$work/slow" & process=$!
+env "$disk" SLOW=700 "${run[@]}" --out "$work/slow" & process=$!
 ahead=0
 while kill -0 $process 2>/dev/null; do
   writing=$(unfinished "$work/slow" || true) step=$(last_step "$work/slow" || true)
@@ -60,7 +60,7 @@ wait_for() {  # wait_for PROCESS PATTERN: until there is such a file, or the pro
 }
 out="$work/killed" kills=0
 for next in 04 08 12; do
-  SLOW=60000 disk "${run[@]}" --out "$out" --resume & process=$!
+  env "$disk" SLOW=60000 "${run[@]}" --out "$out" --resume & process=$!
   wait_for $process "$out/checkpoints/.unfinished-step-*/optimizer.safetensors.partial"
   if kill -9 $process 2>/dev/null; then kills=$((kills + 1)); fi
   wait $process 2>/dev/null || true
@@ -75,7 +75,7 @@ diff <(sums "$work/whole") <(sums "$out") || { echo "the killed run differs"; ex
 
 # An error of the thread that writes is an error of the run.
 code=0
-FULL=1 SLOW=200 disk "${run[@]}" --out "$work/full" 2> "$work/said" || code=$?
+env "$disk" FULL=1 SLOW=200 "${run[@]}" --out "$work/full" 2> "$work/said" || code=$?
 [ $code -eq 2 ] && grep -q 'optimizer.safetensors: the disk is full' "$work/said" ||
   { echo "exit $code:"; cat "$work/said"; exit 1; }
 [ -z "$(unfinished "$work/full" || true)" ] || { echo "the half-made checkpoint is still there"; exit 1; }
