@@ -71,6 +71,8 @@ class Attention final : public Mixer {
     if (past > 0) {
       keys = rows.slice(2, 0, G_ * D_).unflatten(2, {G_, D_});
       values = rows.slice(2, G_ * D_, 2 * G_ * D_).unflatten(2, {G_, D_});
+      // A GPU's kernels want rows on 16 bytes, and those of the state have an odd number of values.
+      if (rows.is_cuda()) keys = keys.contiguous(), values = values.contiguous();
     }
     if (G_ != H_) {
       keys = keys.repeat_interleave(H_ / G_, 2);

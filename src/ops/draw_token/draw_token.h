@@ -17,8 +17,9 @@ struct Drawing {
 int64_t draw_token(const float* logits, int64_t vocabulary, const Drawing& how, double u);
 
 // The same of every row: logits [B,vocabulary], u float64 [B] beside them -> int64 [B]. Nobody
-// waits for a GPU. There probabilities are rounded to 2^-44 or less of the largest, so another
-// token than the definition's is drawn only where u is as near to the border between two.
+// waits for a GPU. There probabilities are rounded, to 2^-47 of the largest where there are 32,000
+// tokens, so another token than the definition's is drawn only where u is within 2^-32 of the
+// border between two.
 torch::Tensor draw_tokens(const torch::Tensor& logits, const torch::Tensor& u, const Drawing& how);
 torch::Tensor draw_tokens_definition(const torch::Tensor& logits, const torch::Tensor& u,
                                      const Drawing& how);
