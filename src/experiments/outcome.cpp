@@ -27,7 +27,8 @@ Curve read_training(const std::string& file) {
   Curve out;
   for (const auto& line : read_json_lines(file))
     if (line.value("kind", "") == "eval")
-      out.emplace_back(line.value("step", 0.0), number_in(line, "scaled"));
+      out.emplace_back(line.value("step", 0.0),
+                       number_in(line, line.contains("scaled") ? "scaled" : "loss"));
   return out;
 }
 
@@ -64,7 +65,9 @@ Outcome read_outcome(const PlannedRun& run, int64_t at) {
   out.accuracy = e.accuracy(), out.scaled = e.scaled();
   out.loss = e.loss, out.text = e.of_text();
   out.step = json.value("step", int64_t(0));
-  if (e.prefix.empty()) {
+  if (out.text) {
+    out.score = e.loss;
+  } else if (e.prefix.empty()) {
     out.score = e.scaled();
     out.lengths = read_lengths(lengths_file(run));
   } else {
@@ -104,11 +107,15 @@ std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedR
       const auto task = tasks::make(run.resolved.task);
       cell.trained_to = task->length(tasks::Split::kTrain).hi;
       cell.prefix = task->score() == tasks::Score::kPrefix;
+      cell.text = task->score() == tasks::Score::kText;
     }
     for (auto& [lr, of_rate] : by_rate) {
-      const auto ours = summarise(scores(of_rate));
-      if (!cell.runs.empty() && !(ours.median > cell.ours.median || std::isnan(cell.ours.median)))
-        continue;
+      auto values = scores(of_rate);
+      auto ours = summarise(values);
+      if (cell.text && !values.empty()) ours.best = *std::min_element(values.begin(), values.end());
+      const bool better =
+          cell.text ? ours.median < cell.ours.median : ours.median > cell.ours.median;
+      if (!cell.runs.empty() && !better && !std::isnan(cell.ours.median)) continue;
       cell.lr = lr, cell.ours = ours, cell.runs = std::move(of_rate);
     }
     out.push_back(std::move(cell));
