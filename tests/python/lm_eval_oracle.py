@@ -35,7 +35,7 @@ try:
 except ImportError as error:
     skip(f"lm-eval, fla or transformers cannot be imported here ({error})")
 # The task files name these for their types and for other tasks; nothing here calls them.
-for name in ("datasets", "sacrebleu", "evaluate"):
+for name in ("datasets", "sacrebleu", "evaluate", "dill"):
     if importlib.util.find_spec(name) is None:
         sys.modules[name] = types.ModuleType(name)
         sys.modules[name].Dataset = object
