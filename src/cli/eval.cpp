@@ -31,20 +31,29 @@ Action eval(CLI::App& app) {
   add_number(app, "--smooth", a->smooth,
              "of a language model: positions in a moving mean of the figure (default: 501)",
              Least::kAboveZero);
+  app.add_flag(
+      "--rank", a->rank,
+      "effective rank of the states by layer and head along a sequence of 16384 tokens (or of "
+      "--lengths, or all there are)");
+  const auto* const every = add_number(
+      app, "--every", a->every,
+      "of --rank: tokens from one look at the states to the next (default: 1)", Least::kAboveZero);
   app.add_option("--task", a->tasks,
                  "of a language model: files of questions, lines of JSON (docs/lm.md); -o is then "
                  "a file with a line for each")
       ->type_name("FILE");
-  app.add_option("--format", a->format,
-                 "of --task: auto, native, piqa, hellaswag, winogrande, arc, lambada "
-                 "(default: auto, by the fields)")
+  app.add_option(
+         "--format", a->format,
+         "of --task: auto, native, piqa, hellaswag, winogrande, arc, lambada, wikitext, swde, "
+         "squad_completion, fda (default: auto, by the fields)")
       ->check(CLI::IsMember(text::kFormats))
       ->type_name("NAME");
   app.add_option("--bos", a->bos,
                  "of --task: BOS before contexts, never or always (default: never)")
       ->check(CLI::IsMember({"never", "always"}))
       ->type_name("WHEN");
-  add_number(app, "--max-length", a->max_length, "of --task: tokens read at most (default: 2048)",
+  add_number(app, "--max-length", a->max_length,
+             "of --task: tokens read at most (default: 2048, or what an imported model says)",
              Least::kAboveZero);
   app.add_option("--logits", a->logits,
                  "of --task: float32 or bfloat16, what the softmax is of (default: float32)")
@@ -66,20 +75,15 @@ Action eval(CLI::App& app) {
   add_progress(app);
   const auto device = add_device(app);
   app.footer(
-      "Writes RUN/eval/length.csv and RUN/figures/length.svg; without options the numbers of the "
-      "end\n"
-      "of training. Several runs of one task read the same sequences (where nothing is given, "
-      "those of\n"
-      "the first), for one figure: -o, or figures/lengths.svg there. Several kernels are compared "
-      "with\n"
-      "the recurrence in float32 (RUN/eval/kernels.md, RUN/figures/kernels.svg). Of a language "
-      "model:\n"
-      "loss, perplexity and bits per byte by domain, and RUN/eval/position.csv, "
-      "RUN/figures/position.svg.\n\n"
-      "Examples:\n  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
-      "  lrnn eval runs/plays --data data/prose data/code --lengths 32768 --samples 64\n"
-      "  lrnn eval runs/plays --task arc_easy.jsonl piqa.jsonl -o documents.jsonl");
-  return [a, lengths, given, device, now, before] {
+      "Writes RUN/eval/length.csv and RUN/figures/length.svg, of several runs one figure (-o, or\n"
+      "figures/lengths.svg of the first); without options the numbers of the end of training.\n"
+      "Several kernels: eval/kernels.md. Of a language model: loss, perplexity and bits per byte "
+      "by\n"
+      "domain, eval/position.csv and figures/position.svg; of --rank eval/rank.csv, "
+      "figures/rank.svg.\n"
+      "\nExamples:\n  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
+      "  lrnn eval runs/plays --data data/prose data/code --lengths 32768 --samples 64");
+  return [a, lengths, given, device, now, before, every] {
     if (before->count() > 0) say("warning: --kernel is called --accuracy now");
     if (before->count() > 0 && now->count() > 0)
       throw Error("--kernel and --accuracy are one option", "give --accuracy alone");
@@ -87,6 +91,10 @@ Action eval(CLI::App& app) {
       throw Error("--accuracy chooses between GPU kernels", "add --device cuda, or leave it out");
     if (given->count() > 0) a->length = parse_lengths(*lengths);
     const auto stream = use_device(*device);
+    if (every->count() > 0 && !a->rank) throw Error("--every belongs to --rank", "add --rank");
+    if (a->rank && !a->tasks.empty())
+      throw Error("--rank and --task are two things", "ask for one at a time");
+    if (a->rank) return evaluate_ranks(*a, *device);
     if (!a->tasks.empty()) return evaluate_tasks(*a, *device);
     if (!a->data.empty() || is_language_model(a->runs[0])) return evaluate_texts(*a, *device);
     return evaluate_runs(*a, *device);

@@ -35,7 +35,10 @@ struct EvalArguments {
   std::vector<std::string> data;   // folders whose held-out texts are read
   std::vector<std::string> tasks;  // files of questions
   std::string format = "auto", bos = "never", logits = "float32";
-  int64_t smooth = 501, max_length = 2048;
+  int64_t smooth = 501, max_length = 0;
+  // Of states that are matrices:
+  bool rank = false;
+  int64_t every = 1;  // tokens from one look to the next
 };
 
 // The sequences that are read: of several runs all read the same.
@@ -96,6 +99,10 @@ std::vector<std::string> short_names(const std::vector<std::string>& folders);
 bool is_language_model(const std::string& run);
 // Loss by domain and by position, eval/position.csv and figures/position.svg of every run.
 int evaluate_texts(const EvalArguments& arguments, const std::string& device);
+// The task of a language model's run, reading other folders.
+tasks::TaskPtr with_data(const experiments::Run& run, const std::vector<std::string>& data);
+// The effective rank of the states along a sequence, eval/rank.csv and figures/rank.svg.
+int evaluate_ranks(const EvalArguments& arguments, const std::string& device);
 // Questions by the rules of lm-evaluation-harness.
 int evaluate_tasks(const EvalArguments& arguments, const std::string& device);
 

@@ -4,60 +4,29 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <span>
 
 #include "base/atomic_file.h"
 #include "cli/command.h"
 #include "cli/eval.h"
 #include "cli/find.h"
+#include "cli/judge.h"
 #include "cli/output.h"
+#include "experiments/imported.h"
 #include "experiments/text_run.h"
 #include "ops/torch.h"
+#include "text/python_text.h"
 #include "text/question.h"
 #include "training/precision.h"
-#include "training/token_losses.h"
 
 namespace lrnn::cli {
 namespace {
 
+constexpr int64_t kMostTokens = 2048;  // where no config says what a model was made for
+
 using text::Question;
 using text::Request;
-
-struct Likelihood {
-  double sum = 0;      // log
-  bool greedy = true;  // every token is the argmax
-};
-
-// Scores requests, many in one forward.
-class Judge {
- public:
-  Judge(model::Model& model, const std::string& logits) : model_(model), logits_(logits) {}
-
-  std::vector<Likelihood> of(const std::vector<Request>& requests) const {
-    std::vector<lrnn::tasks::Example> examples;
-    for (const auto& request : requests) {
-      lrnn::tasks::Example e;
-      e.input.assign(request.ids.begin(), request.ids.end() - 1);
-      e.target.assign(e.input.size(), -1);
-      for (size_t i = 0; i < request.scored; ++i)
-        e.target[e.target.size() - 1 - i] = request.ids[request.ids.size() - 1 - i];
-      examples.push_back(std::move(e));
-    }
-    const auto said = training::token_losses(model_, examples.data(), int64_t(examples.size()), {},
-                                             logits_ == "bfloat16");
-    std::vector<Likelihood> out(requests.size());
-    for (size_t i = 0; i < requests.size(); ++i)
-      for (size_t t = 0; t < examples[i].target.size(); ++t) {
-        if (examples[i].target[t] < 0) continue;
-        out[i].sum -= double(said[i].loss[t]);
-        out[i].greedy = out[i].greedy && said[i].right[t];
-      }
-    return out;
-  }
-
- private:
-  model::Model& model_;
-  std::string logits_;
-};
 
 // What all questions of a file come to.
 struct TaskScore {
@@ -65,7 +34,7 @@ struct TaskScore {
   Question::Kind kind = Question::kChoice;
   int64_t documents = 0, right = 0, right_norm = 0, words = 0, bytes = 0;
   double sum = 0;
-  bool swapped = false;  // several contexts: no lengths to divide by
+  bool swapped = false;  // several contexts to one continuation: no lengths to divide by
 
   double share(int64_t n) const { return double(n) / double(documents); }
   // The sample's standard deviation / sqrt(n).
@@ -76,6 +45,7 @@ struct TaskScore {
   double perplexity() const {
     return std::exp(-sum / double(kind == Question::kRolling ? words : documents));
   }
+  double byte_perplexity() const { return std::exp(-sum / double(bytes)); }
   double bits() const { return -sum / (std::log(2) * double(bytes)); }
 
   Json json() const {
@@ -83,8 +53,11 @@ struct TaskScore {
     Json out{{"name", name}, {"documents", documents}};
     if (kind != Question::kRolling) out["acc"] = share(right);
     if (kind == Question::kChoice && !swapped) out["acc_norm"] = share(right_norm);
-    if (kind != Question::kChoice) out["ppl"] = finite(perplexity());
-    if (kind == Question::kRolling) out["bits_per_byte"] = finite(bits());
+    if (kind == Question::kCloze || kind == Question::kRolling) out["ppl"] = finite(perplexity());
+    if (kind == Question::kRolling) {
+      out["byte_ppl"] = finite(byte_perplexity());
+      out["bits_per_byte"] = finite(bits());
+    }
     if (kind != Question::kRolling) out["stderr"] = finite(error());
     return out;
   }
@@ -116,49 +89,103 @@ Json count(const Question& q, const std::vector<Likelihood>& said, TaskScore& to
     return line;
   }
   to.right += best(sums) == q.gold, to.right_norm += best(norms) == q.gold;
-  line["gold"] = q.gold, line["best"] = best(sums), line["best_norm"] = best(norms);
+  line["gold"] = q.gold, line["best"] = best(sums);
+  if (!q.swapped) line["best_norm"] = best(norms);
   return line;
 }
 
-TaskScore score_file(const std::string& file, const EvalArguments& a, const Judge& judge,
-                     text::Encoder& encoder, const text::Asking& how, std::string& lines) {
-  const auto questions = text::read_questions(file, a.format);
-  TaskScore out;
-  out.name = std::filesystem::path(file).stem().string(), out.kind = questions[0].kind;
-  constexpr size_t kAtOnce = 64;
-  for (size_t first = 0; first < questions.size(); first += kAtOnce) {
-    if (interrupted()) throw Error("interrupted");
-    const size_t end = std::min(questions.size(), first + kAtOnce);
-    std::vector<Request> requests;
-    std::vector<size_t> begin;
-    for (size_t i = first; i < end; ++i) {
-      const auto& q = questions[i];
-      begin.push_back(requests.size());
-      try {
-        if (q.kind == Question::kRolling) {
-          text::Ids ids;
-          encoder.encode(q.text, ids);
-          for (auto& r : text::rolling_requests(ids, how)) requests.push_back(std::move(r));
-        }
-        for (const auto& pair : q.pairs) requests.push_back(request_of(pair, encoder, how));
-      } catch (const Error& e) {
-        throw Error(cat(q.where, ": ", e.what()), e.hint());
-      }
+// A model with its tokenizer, being asked.
+struct Asked {
+  const Judge& judge;
+  const text::Tokenizer& tokenizer;
+  text::Encoder& encoder;
+  const experiments::TextRun& texts;
+  text::Asking how;
+
+  std::vector<Request> requests(const Question& q) const {
+    if (q.kind == Question::kRolling) {
+      text::Ids ids;
+      encoder.encode(q.text, ids);
+      return text::rolling_requests(ids, how);
     }
+    std::vector<Request> out;
+    for (const auto& pair : q.pairs) out.push_back(request_of(pair, encoder, how));
+    return out;
+  }
+};
+
+// What `work` does for a question; what goes wrong names its line.
+template <class Work> auto at_line(const Question& q, Work work) {
+  try {
+    return work();
+  } catch (const Error& e) {
+    throw Error(cat(q.where, ": ", e.what()), e.hint());
+  }
+}
+
+// Some questions in one go: a line for each.
+std::string score_some(std::span<const Question> some, const Asked& asked, TaskScore& to) {
+  std::vector<Request> requests;
+  std::vector<size_t> begin;
+  for (const auto& q : some) {
     begin.push_back(requests.size());
-    const auto said = judge.of(requests);
-    for (size_t i = first; i < end; ++i) {
-      const auto& q = questions[i];
-      out.swapped = q.pairs.size() > 1 && q.pairs[0].context != q.pairs[1].context;
-      lines += count(q,
-                     {said.begin() + ptrdiff_t(begin[i - first]),
-                      said.begin() + ptrdiff_t(begin[i - first + 1])},
-                     out)
-                   .dump() +
-               "\n";
-    }
+    auto more = at_line(q, [&] { return asked.requests(q); });
+    std::move(more.begin(), more.end(), std::back_inserter(requests));
+  }
+  begin.push_back(requests.size());
+  const auto said = asked.judge.of(requests);
+  std::string lines;
+  for (size_t i = 0; i < some.size(); ++i) {
+    const std::vector<Likelihood> mine(said.begin() + ptrdiff_t(begin[i]),
+                                       said.begin() + ptrdiff_t(begin[i + 1]));
+    lines += count(some[i], mine, to).dump() + "\n";
+  }
+  return lines;
+}
+
+std::string score_completion(const Question& q, const Asked& asked, TaskScore& to) {
+  const auto prompt = at_line(q, [&] { return prompt_of(q, asked.encoder, asked.how); });
+  const auto said = asked.judge.complete(prompt, asked.tokenizer, asked.texts);
+  const bool right = text::contains_in_any_case(said, q.wanted);
+  const Json line{
+      {"task", to.name}, {"document", to.documents}, {"text", said}, {"contains", right}};
+  ++to.documents, to.right += right;
+  return line.dump() + "\n";
+}
+
+TaskScore score_file(const std::string& file, const std::string& format, const Asked& asked,
+                     std::string& lines) {
+  const auto questions = text::read_questions(file, format);
+  TaskScore out;
+  out.name = std::filesystem::path(file).stem().string();
+  out.kind = questions[0].kind, out.swapped = questions[0].swapped;
+  const size_t at_once = out.kind == Question::kCompletion ? 1 : 64;
+  for (size_t first = 0; first < questions.size(); first += at_once) {
+    const auto some =
+        std::span(questions).subspan(first, std::min(at_once, questions.size() - first));
+    lines += out.kind == Question::kCompletion ? score_completion(some[0], asked, out)
+                                               : score_some(some, asked, out);
   }
   return out;
+}
+
+// RUN/eval/tasks.json has the last score of every task; `lrnn reproduce lm --list` reads it. Those
+// of another step, or asked otherwise, go.
+void keep_scores(const std::string& folder, int64_t step, const std::string& bos, int64_t longest,
+                 const Json& list) {
+  if (model::is_published(folder)) return;  // somebody else's folder
+  const std::string file = experiments::run_around(folder) + "/eval/tasks.json";
+  Json all{{"step", step}, {"bos", bos}, {"max_length", longest}, {"tasks", list}};
+  if (std::filesystem::exists(file)) {
+    const auto before = Json::parse(read_file(file), nullptr, false);
+    if (before.is_object() && before.value("step", int64_t(-1)) == step &&
+        before.value("bos", "") == bos && before.value("max_length", int64_t(0)) == longest)
+      for (const auto& one : before.at("tasks"))
+        if (std::none_of(list.begin(), list.end(),
+                         [&](const Json& now) { return now["name"] == one["name"]; }))
+          all["tasks"].push_back(one);
+  }
+  write_file(file, all.dump(1) + "\n");
 }
 
 }  // namespace
@@ -176,18 +203,21 @@ int evaluate_tasks(const EvalArguments& a, const std::string& device) {
                          .prefix = texts.bos   ? *texts.bos
                                    : texts.eos ? *texts.eos
                                                : -1,
-                         .longest = a.max_length};
+                         .longest = a.max_length    ? a.max_length
+                                    : texts.longest ? *texts.longest
+                                                    : kMostTokens};
   if (how.bos && how.prefix < 0)
     throw Error("--bos always needs a tokenizer with BOS", "leave it at never");
   const torch::InferenceMode no_gradients;
-  const training::Precision precision(
-      a.precision.empty() ? run.config.train.precision : a.precision, run.model->device().type());
-  const Judge judge(*run.model, a.logits);
+  const auto& precision = a.precision.empty() ? run.config.train.precision : a.precision;
+  const training::Precision guard(precision, run.model->device().type());
+  const Judge judge(*run.model, precision, a.logits == "bfloat16");
+  const Asked asked{judge, *tokenizer, *encoder, texts, how};
   Json list = Json::array();
   std::string lines;
   figures::Table table({"task", "documents", "acc", "acc_norm", "ppl", "bits per byte", "stderr"});
   for (const auto& file : a.tasks) {
-    const auto json = score_file(file, a, judge, *encoder, how, lines).json();
+    const auto json = score_file(file, a.format, asked, lines).json();
     list.push_back(json);
     const auto cell = [&](const char* key) {
       return json.contains(key) && json[key].is_number() ? decimals(json[key].get<double>(), 4)
@@ -197,14 +227,15 @@ int evaluate_tasks(const EvalArguments& a, const std::string& device) {
                cell("acc"), cell("acc_norm"), cell("ppl"), cell("bits_per_byte"), cell("stderr")});
   }
   if (!a.out.empty()) write_file(a.out, lines);
+  keep_scores(folder, run.step, a.bos, how.longest, list);
   if (a.json)
     return print_json({{"run", folder},
                        {"step", run.step},
                        {"bos", a.bos},
-                       {"max_length", a.max_length},
+                       {"max_length", how.longest},
                        {"tasks", list}}),
            kDone;
-  std::cout << table.text() << "BOS " << a.bos << ", at most " << a.max_length << " tokens\n";
+  std::cout << table.text() << "BOS " << a.bos << ", at most " << how.longest << " tokens\n";
   return kDone;
 }
 

@@ -39,17 +39,6 @@ struct EvaluatedText {
   std::string figure() const { return folder + "/figures/position.svg"; }
 };
 
-// The run's task, reading other data.
-lrnn::tasks::TaskPtr with_data(const experiments::Run& run, const std::vector<std::string>& data) {
-  YAML::Node task = YAML::Clone(experiments::resolve(run.config)["task"]);
-  // An imported model has another task, and no data of its own.
-  if (task["name"].Scalar() != "text") task = YAML::Load("{name: text, train: {length: 2048}}");
-  task["data"] = YAML::Node(YAML::NodeType::Sequence);
-  for (const auto& path : data) task["data"].push_back(path);
-  task["vocabulary"] = run.model->vocabulary();
-  return lrnn::tasks::make(Section::from_text(YAML::Dump(task), "--data"));
-}
-
 int64_t one_length(const EvalArguments& a, const lrnn::tasks::Task& task) {
   if (!a.length.given()) return task.length(a.data.empty() ? Split::kEval : Split::kTrain).hi;
   if (!a.length.each.empty() || a.length.range.lo != a.length.range.hi)
@@ -156,6 +145,16 @@ Json text_json(const EvaluatedText& one, const std::string& figure) {
 }
 
 }  // namespace
+
+lrnn::tasks::TaskPtr with_data(const experiments::Run& run, const std::vector<std::string>& data) {
+  YAML::Node task = YAML::Clone(experiments::resolve(run.config)["task"]);
+  // An imported model has another task, and no data of its own.
+  if (task["name"].Scalar() != "text") task = YAML::Load("{name: text, train: {length: 2048}}");
+  task["data"] = YAML::Node(YAML::NodeType::Sequence);
+  for (const auto& path : data) task["data"].push_back(path);
+  task["vocabulary"] = run.model->vocabulary();
+  return lrnn::tasks::make(Section::from_text(YAML::Dump(task), "--data"));
+}
 
 bool is_language_model(const std::string& run) {
   const auto file = find_run(run) + "/config.yaml";

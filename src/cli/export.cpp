@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/output.h"
 #include "experiments/imported.h"
+#include "text/sentence_piece_json.h"
 
 namespace lrnn::cli {
 namespace {
@@ -16,6 +18,19 @@ struct ExportArguments {
   std::string run, out, dtype;
   bool json = false;
 };
+
+// A tokenizer.model alone is not what transformers takes it for.
+std::vector<std::string> write_tokenizer(const std::string& folder) {
+  const std::string model = folder + "/tokenizer.model", to = folder + "/tokenizer.json",
+                    config = folder + "/tokenizer_config.json";
+  if (!std::filesystem::exists(model) || std::filesystem::exists(to)) return {};
+  const auto files = text::tokenizer_files_of(read_file(model), model);
+  if (!files) return {};
+  write_file(to, files->tokenizer);
+  if (std::filesystem::exists(config)) return {"tokenizer.json"};
+  write_file(config, files->config);
+  return {"tokenizer.json", "tokenizer_config.json"};
+}
 
 int export_run(const ExportArguments& a) {
   const auto run = open_run(a.run);
@@ -27,8 +42,9 @@ int export_run(const ExportArguments& a) {
   check(!failed, "cannot make the folder ", a.out, ": ", failed.message());
   model::export_model(a.out, *run.model, known, a.dtype);
   const auto around = experiments::run_around(run.folder);
-  const auto copied = experiments::copy_companions(
+  auto copied = experiments::copy_companions(
       model::is_published(around) ? around : around + "/tokenizer", a.out);
+  for (const auto& file : write_tokenizer(a.out)) copied.push_back(file);
   const auto type = config.at("model_type").get<std::string>();
   if (a.json) {
     print_json({{"run", a.run},

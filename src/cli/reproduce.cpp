@@ -46,6 +46,15 @@ std::string published_text(const experiments::Cell& cell) {
 int list_suites(const ReproduceArguments& a, const std::vector<Suite>& suites) {
   Json all = Json::array();
   for (const auto& suite : suites) {
+    if (const auto planned = experiments::plan(suite, a.plan); of_language_models(planned)) {
+      all.push_back({{"name", suite.name},
+                     {"about", suite.about},
+                     {"cells", language_models_json(suite, planned)}});
+      if (!a.json)
+        std::cout << suite.name << ": " << suite.about << "\n"
+                  << language_models_table(suite, planned).text() << missing_data(planned) << "\n";
+      continue;
+    }
     figures::Table table({"task", "model", "published", "runs", "done", "steps", "config"});
     Json cells = Json::array();
     const auto runs = experiments::plan(suite, a.plan);
@@ -121,6 +130,9 @@ int report_suite(const ReproduceArguments& a, const Suite& suite) {
 
 int run_suite(const ReproduceArguments& a, const Suite& suite, const std::string& device) {
   const auto runs = experiments::plan(suite, a.plan);
+  if (const auto missing = missing_data(runs); !missing.empty())
+    throw Error("data that these runs read are missing:\n" + missing,
+                "--only chooses rows whose data are there; nothing was started");
   const auto lock = lock_suite(experiments::suite_folder(suite, a.plan));
   const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
   const int64_t jobs = std::min(a.jobs > 0 ? a.jobs : experiments::jobs_that_fit(runs, device),

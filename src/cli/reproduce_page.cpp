@@ -53,9 +53,11 @@ std::string by_length_chart(const std::string& task, const std::vector<const Cel
 std::string training_chart(const std::string& task, const std::vector<const CellOutcome*>& cells) {
   figures::LineChart out{.title = task + ", while training",
                          .x_label = "step",
-                         .y_label = cells.front()->prefix ? "sequences all right"
-                                                          : "scaled accuracy on the test's lengths",
-                         .y = {{0, 1}}};
+                         .y_label = cells.front()->text ? "loss on held-out windows"
+                                    : cells.front()->prefix
+                                        ? "sequences all right"
+                                        : "scaled accuracy on the test's lengths"};
+  if (!cells.front()->text) out.y = {{0, 1}};
   for (const auto* cell : cells)
     if (const auto* middle = cell->middle(); middle && !middle->training.empty())
       out.series.push_back(as_series(*cell, middle->training, false));
@@ -71,7 +73,7 @@ void add_task(figures::Page& page, const ReproduceReport& report, const std::str
   const auto ours = by_length_chart(task, cells, true),
              theirs = by_length_chart(task, cells, false);
   const auto training = training_chart(task, cells);
-  if (ours.empty() && theirs.empty()) return;
+  if (ours.empty() && theirs.empty() && training.empty()) return;
   page.heading(task);
   if (!ours.empty())
     page.figure(ours, "The seed whose score is the median, after its last step." + mark);

@@ -31,6 +31,15 @@ Json summary_json(const experiments::Summary& summary);  // what is missing is n
 std::string cell_curves(const experiments::CellOutcome& cell);
 std::string reproduce_page(const ReproduceReport& report);  // self-contained HTML with figures
 
+// Of language models: every published row, ours below it where there is one, and the data it wants.
+bool of_language_models(const std::vector<experiments::PlannedRun>& runs);
+figures::Table language_models_table(const experiments::Suite& suite,
+                                     const std::vector<experiments::PlannedRun>& runs);
+Json language_models_json(const experiments::Suite& suite,
+                          const std::vector<experiments::PlannedRun>& runs);
+// The folders that runs read and that are not there, each with how it is made.
+std::string missing_data(const std::vector<experiments::PlannedRun>& runs);
+
 // table.md, table.csv, table.json, report.html and curves/CONFIG.svg in the suite's folder; the
 // result is the page.
 std::string write_reproduce_report(const ReproduceReport& report);

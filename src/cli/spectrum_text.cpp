@@ -10,6 +10,7 @@
 #include "cli/find.h"
 #include "cli/output.h"
 #include "experiments/betas.h"
+#include "text/generated_text.h"
 
 namespace lrnn::cli {
 namespace {
@@ -29,6 +30,40 @@ std::vector<std::pair<int64_t, BetaShare>> reflecting(const Betas& seen) {
                    [](auto& a, auto& b) { return a.second.share() > b.second.share(); });
   if (out.size() > kTokensShown) out.resize(kTokensShown);
   return out;
+}
+
+// Positions from 2^n - 1 on, and up to the next: where a curve over a text changes.
+struct Stretch {
+  size_t from, to;  // tokens read before: 0 .. 14, 15 .. 30, 31 .. 62, …
+  BetaShare share;
+};
+std::vector<Stretch> stretches(const Betas& seen) {
+  constexpr size_t kFirst = 15;  // the shortest ones together
+  std::vector<Stretch> out;
+  for (size_t from = 0, end = kFirst; from < seen.by_position.size();
+       from = end, end = 2 * end + 1) {
+    out.push_back({from, std::min(end, seen.by_position.size()) - 1, {}});
+    for (size_t i = from; i <= out.back().to; ++i) out.back().share.add(seen.by_position[i]);
+  }
+  return out;
+}
+
+// What stands there: the token between brackets, some before and some behind it.
+std::string passage(const experiments::Run& run, const Betas::Place& place) {
+  constexpr int64_t kAround = 8;
+  const auto tokens =
+      run.task->sample(uint64_t(run.config.seed), lrnn::tasks::Split::kEval, uint64_t(place.window))
+          .input;
+  const auto text = [&](int64_t from, int64_t to) {
+    lrnn::tasks::Example some;
+    for (int64_t i = std::max<int64_t>(from, 0); i < std::min(to, int64_t(tokens.size())); ++i)
+      some.input.push_back(tokens[size_t(i)]);
+    return run.task->text(some);
+  };
+  const int64_t at = place.position;
+  const std::string before = text(at - kAround, at), with = text(at - kAround, at + 1),
+                    all = text(at - kAround, at + kAround);
+  return before + "[" + with.substr(before.size()) + "]" + all.substr(with.size());
 }
 
 Json share_json(const BetaShare& s) {
@@ -53,7 +88,19 @@ Json betas_json(const experiments::Run& run, const Betas& seen) {
   Json out{
       {"run", run.folder}, {"step", run.step}, {"damaged", run.damaged}, {"tokens", seen.tokens}};
   out.update(share_json(seen.all));
+  Json positions = Json::array(), places = Json::array();
+  for (const auto& stretch : stretches(seen)) {
+    positions.push_back({{"from", stretch.from}, {"to", stretch.to}});
+    positions.back().update(share_json(stretch.share));
+  }
+  for (const auto& place : seen.places) {
+    places.push_back({{"window", place.window},
+                      {"position", place.position},
+                      {"text", text::whole_characters(passage(run, place))}});
+    places.back().update(share_json(place.share));
+  }
   out["heads"] = heads, out["at_tokens"] = tokens;
+  out["by_position"] = positions, out["places"] = places;
   return out;
 }
 
@@ -76,7 +123,15 @@ void print_betas(const experiments::Run& run, const Betas& seen) {
         " {} ({:.0f} %)",
         Json(run.task->word(token)).dump(-1, ' ', false, Json::error_handler_t::replace),
         100 * share.share());
-  std::cout << "\n";
+  std::cout << "\nby position:";
+  for (const auto& stretch : stretches(seen))
+    std::cout << fmt::format(" {} to {} ({:.1f} %)", thousands(int64_t(stretch.from)),
+                             thousands(int64_t(stretch.to)), 100 * stretch.share.share());
+  std::cout << "\nmost of all at the token in brackets:\n";
+  for (const auto& place : seen.places)
+    std::cout << fmt::format(
+        "  {:3.0f} %  {}\n", 100 * place.share.share(),
+        Json(passage(run, place)).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -12,12 +12,20 @@ void BetaShare::add(double beta) {
   sum += beta, largest = std::max(largest, beta);
 }
 
+void BetaShare::add(const BetaShare& other) {
+  count += other.count, above += other.above, ends += other.ends, sum += other.sum;
+  largest = std::max(largest, other.largest);
+}
+
 namespace {
 
 using torch::Tensor;
 
-// One layer over some tokens: beta [1,T,N,H].
-void add_layer(int64_t layer, const Tensor& told, const std::vector<int64_t>& tokens, Betas& to) {
+constexpr size_t kPlaces = 6;
+
+// One layer over some tokens: beta [1,T,N,H]. `here`: of each of these tokens, over all layers.
+void add_layer(int64_t layer, const Tensor& told, const std::vector<int64_t>& tokens,
+               std::vector<BetaShare>& here, Betas& to) {
   const Tensor beta = told.to(torch::kCPU, torch::kFloat64).contiguous();
   if (beta.dim() != 4 || beta.size(1) != int64_t(tokens.size())) return;
   const int64_t reflections = beta.size(2), heads = beta.size(3);
@@ -28,14 +36,25 @@ void add_layer(int64_t layer, const Tensor& told, const std::vector<int64_t>& to
     first = to.heads.end() - heads;
   }
   const double* value = beta.const_data_ptr<double>();
-  for (const int64_t token : tokens) {
-    auto& here = to.by_token[token];
+  for (size_t t = 0; t < tokens.size(); ++t)
     for (int64_t n = 0; n < reflections; ++n)
-      for (int64_t h = 0; h < heads; ++h, ++value) {
-        first[h].share.add(*value);
-        to.all.add(*value), here.add(*value);
-      }
+      for (int64_t h = 0; h < heads; ++h, ++value) first[h].share.add(*value), here[t].add(*value);
+}
+
+// A piece of a window that begins at `first`, all layers read.
+void add_piece(int64_t window, int64_t first, const std::vector<int64_t>& tokens,
+               const std::vector<BetaShare>& here, Betas& to) {
+  to.by_position.resize(std::max(to.by_position.size(), size_t(first) + tokens.size()));
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    to.all.add(here[t]), to.by_token[tokens[t]].add(here[t]);
+    to.by_position[size_t(first) + t].add(here[t]);
+    if (here[t].above > 0) to.places.push_back({window, first + int64_t(t), here[t]});
   }
+  const auto more = [](const Betas::Place& a, const Betas::Place& b) {
+    return a.share.share() > b.share.share();
+  };
+  std::stable_sort(to.places.begin(), to.places.end(), more);
+  if (to.places.size() > kPlaces) to.places.resize(kPlaces);
 }
 
 }  // namespace
@@ -52,14 +71,16 @@ Betas betas(model::Model& model, const tasks::Task& task, uint64_t seed, int64_t
       const size_t end = std::min(tokens.size(), first + size_t(training::kTokensPerPiece));
       const std::vector<int64_t> piece(tokens.begin() + ptrdiff_t(first),
                                        tokens.begin() + ptrdiff_t(end));
+      std::vector<BetaShare> here(piece.size());
       mixers::Context context;
       context.read_at = torch::tensor({int64_t(piece.size()) - 1}, torch::kInt64);
       context.observe = [&](const std::string& name, const Tensor& value) {
         const std::string before = "layers.", after = ".beta";
         if (name.starts_with(before) && name.ends_with(after))
-          add_layer(std::stoll(name.substr(before.size())) + 1, value, piece, out);
+          add_layer(std::stoll(name.substr(before.size())) + 1, value, piece, here, out);
       };
       model.forward(torch::tensor(piece, torch::kInt64).unsqueeze(0), state, context);
+      add_piece(i, int64_t(first), piece, here, out);
     }
     out.tokens += int64_t(tokens.size());
   }

@@ -15,6 +15,7 @@ struct BetaShare {
   double sum = 0, largest = 0;
 
   void add(double beta);
+  void add(const BetaShare& other);
   double share() const { return count ? double(above) / double(count) : 0; }
   double mean() const { return count ? sum / double(count) : 0; }
 };
@@ -24,9 +25,16 @@ struct Betas {
     int64_t layer, head;  // counted from 1
     BetaShare share;
   };
+  // One token of one window, over all heads.
+  struct Place {
+    int64_t window = 0, position = 0;  // counted from 0
+    BetaShare share;
+  };
   std::vector<Head> heads;
   BetaShare all;
   std::map<int64_t, BetaShare> by_token;  // over all heads, at the token that is read
+  std::vector<BetaShare> by_position;     // the same by its place in a window
+  std::vector<Place> places;              // where most of the betas lie above 1, the first few
   int64_t tokens = 0;
 };
 

@@ -27,7 +27,7 @@ double score_in(const OutcomeJson& line, int64_t at) {
   const auto key = std::to_string(at);
   if (at > 0 && line.contains("prefix") && line["prefix"].contains(key))
     return number_in(line["prefix"], key);
-  return number_in(line, "scaled");
+  return number_in(line, line.contains("scaled") ? "scaled" : "loss");  // a text has a loss
 }
 
 void read_training(const std::string& file, int64_t at, Outcome& out) {
@@ -87,7 +87,9 @@ Outcome read_outcome(const PlannedRun& run, int64_t at) {
   out.accuracy = e.accuracy(), out.scaled = e.scaled();
   out.loss = e.loss, out.text = e.of_text();
   out.step = json.value("step", int64_t(0));
-  if (e.prefix.empty()) {
+  if (out.text) {
+    out.score = e.loss;
+  } else if (e.prefix.empty()) {
     out.score = e.scaled();
     out.lengths = read_lengths(lengths_file(run));
   } else {
@@ -127,11 +129,15 @@ std::vector<CellOutcome> outcomes(const Suite& suite, const std::vector<PlannedR
       const auto task = tasks::make(run.resolved.task);
       cell.trained_to = task->length(tasks::Split::kTrain).hi;
       cell.prefix = task->score() == tasks::Score::kPrefix;
+      cell.text = task->score() == tasks::Score::kText;
     }
     for (auto& [lr, of_rate] : by_rate) {
-      const auto ours = summarise(scores(of_rate));
-      if (!cell.runs.empty() && !(ours.median > cell.ours.median || std::isnan(cell.ours.median)))
-        continue;
+      auto values = scores(of_rate);
+      auto ours = summarise(values);
+      if (cell.text && !values.empty()) ours.best = *std::min_element(values.begin(), values.end());
+      const bool better =
+          cell.text ? ours.median < cell.ours.median : ours.median > cell.ours.median;
+      if (!cell.runs.empty() && !better && !std::isnan(cell.ours.median)) continue;
       cell.lr = lr, cell.ours = ours, cell.chosen = summary_of_chosen(of_rate);
       cell.runs = std::move(of_rate);
     }

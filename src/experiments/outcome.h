@@ -46,6 +46,7 @@ struct CellOutcome {
   double seconds = 0;             // of all its runs, other rates included
   int64_t trained_to = 0;         // the longest training sequence
   bool prefix = false;            // the curves are prefix curves
+  bool text = false;              // the score is a loss: less is better
   const Outcome* middle() const;  // the run whose score is the median (of two, the lower); or null
   int64_t sequences() const;      // of the test that had fewest; of none, those of the papers
 };

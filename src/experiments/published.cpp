@@ -23,6 +23,9 @@ Cell read_cell(const PublishedJson& json) {
   out.published.mad = json.value("mad", Summary::kNothing);
   out.says = json.value("says", out.says);
   if (json.contains("curve")) json.at("curve").get_to(out.curve);
+  if (json.contains("numbers"))
+    for (const auto& [name, value] : json.at("numbers").items())
+      out.numbers.emplace_back(name, value.get<double>());
   return out;
 }
 

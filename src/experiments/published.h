@@ -43,6 +43,8 @@ struct Cell {
   int64_t at = 0;      // tasks with many answers: the prefix that is scored; 0: all of it
   Summary published;   // NaN: not published
   std::string says;    // published in words, where there is no number
+  // Of a language model: what was measured, by name; perplexities, the others in percent.
+  std::vector<std::pair<std::string, double>> numbers = {};
   // Scaled accuracy by number of tokens, or prefix accuracy by length: for comparing shapes.
   std::vector<std::pair<double, double>> curve;
 };

@@ -6,6 +6,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "experiments/imported.h"
+#include "tasks/text_data.h"
 
 namespace lrnn::experiments {
 
@@ -31,7 +32,8 @@ TextRun text_run(const std::string& folder) {
   if (model::is_published(folder)) {  // its tokenizer lies beside the weights
     const auto config =
         nlohmann::ordered_json::parse(read_file(folder + "/config.json"), nullptr, false);
-    return {folder, id_in(config, "bos_token_id"), id_in(config, "eos_token_id"), false};
+    return {folder, id_in(config, "bos_token_id"), id_in(config, "eos_token_id"), false,
+            id_in(config, "max_position_embeddings")};
   }
   // A checkpoint lies in RUN/checkpoints.
   const fs::path run = run_around(folder);
@@ -42,7 +44,8 @@ TextRun text_run(const std::string& folder) {
                 "train one with the task text, such as configs/lm/plays.yaml");
   if (const auto origin = origin_of(run.string()))
     return {out.tokenizer, id_in(origin->config, "bos_token_id"),
-            id_in(origin->config, "eos_token_id"), false};
+            id_in(origin->config, "eos_token_id"), false,
+            id_in(origin->config, "max_position_embeddings")};
   const auto info = (run / "info.json").string();
   if (!fs::exists(info)) return out;
   const auto json = nlohmann::ordered_json::parse(read_file(info), nullptr, false);
@@ -50,6 +53,15 @@ TextRun text_run(const std::string& folder) {
   out.trained = json.contains("data");
   if (!out.trained) return out;
   out.bos = id_in(json["data"], "bos"), out.eos = id_in(json["data"], "eos");
+  return out;
+}
+
+std::vector<std::string> data_folders(const RunConfig& config) {
+  std::vector<std::string> out;
+  const auto task = resolve(config)["task"];
+  tasks::TextData data;
+  if (task["name"].Scalar() == "text" && task["data"] && tasks::parse(task["data"], data))
+    for (const auto& source : data.sources) out.push_back(source.path);
   return out;
 }
 

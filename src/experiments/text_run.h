@@ -2,6 +2,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "experiments/run.h"
 
 namespace lrnn::experiments {
 
@@ -10,7 +13,8 @@ namespace lrnn::experiments {
 struct TextRun {
   std::string tokenizer;  // a folder
   std::optional<int32_t> bos, eos;
-  bool trained = false;  // here, on data that say so
+  bool trained = false;                 // here, on data that say so
+  std::optional<int64_t> longest = {};  // tokens that an imported model was made for
 
   // Where neither data nor an imported config said it: what the tokenizer knows.
   void or_else(std::optional<int32_t> first, std::optional<int32_t> last);
@@ -18,5 +22,9 @@ struct TextRun {
 
 // Of a run, or of a checkpoint in one. An Error when it is no language model.
 TextRun text_run(const std::string& folder);
+
+// The folders that the task of a config reads, as named there: they need not be there. None where
+// the task reads none.
+std::vector<std::string> data_folders(const RunConfig& config);
 
 }  // namespace lrnn::experiments

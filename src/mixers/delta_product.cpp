@@ -98,6 +98,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
       context.observe("v", v);
       context.observe("beta", beta);
       if (c_.forget_gate) context.observe("log_gate", log_gate);
+      if (c_.initial_state) context.observe("initial_state", initial_state_.unsqueeze(0));
     }
 
     const auto out = ops::delta_product(

@@ -71,6 +71,8 @@ class Gla final : public Mixer {
     if (context.observe) {
       const Tensor a = in.log_gate.exp();
       context.observe("gate", in.negative ? 2 * a - 1 : a);
+      context.observe("write", in.k);
+      context.observe("value", in.v);
     }
     const auto out = ops::gated_linear_attention(in);
     state[0] = out.state;

@@ -42,6 +42,14 @@ struct Context {
   //   jacobian       [B,T,H,n,n]              not linear: per head d new / d old, at the states
   //     outputs      [B,T+1,H,D], or not      it was in; outputs before, between and after
   //
+  // What is added, for who wants the states themselves (`lrnn eval --rank`), where they are
+  // matrices:
+  //
+  //   v              [B,T,N,H,V]              beside k and beta: beta_j k_j v_j^T, factor by factor
+  //     initial_state  [1,H,K,V], or not      what the first token finds; not told: zeros
+  //   write, value   [B,T,H,K], [B,T,H,V]     beside the others: write value^T,
+  //     log_write    [B,T,H], or not          times e^log_write
+  //
   // Any other name is free, and nobody but the caller knows what it means.
   std::function<void(const std::string& name, const Tensor& value)> observe = {};
 

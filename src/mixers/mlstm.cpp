@@ -78,8 +78,13 @@ class MlstmMixer final : public Mixer {
     // A forget gate near 1 needs more digits than bfloat16 has.
     const Tensor i = i_gate_->forward(all).to(i_bias_.scalar_type()) + i_bias_,
                  f = f_gate_->forward(all).to(f_bias_.scalar_type()) + f_bias_;
-    if (context.observe) context.observe("forget_gate", f.sigmoid());
     const auto heads = [&](const Tensor& x) { return x.unflatten(-1, {H_, D_}); };
+    if (context.observe) {
+      context.observe("forget_gate", f.sigmoid());
+      context.observe("write", heads(k));
+      context.observe("value", heads(v));
+      context.observe("log_write", i);
+    }
     const auto out = ops::mlstm({.q = heads(q),
                                  .k = heads(k),
                                  .v = heads(v),

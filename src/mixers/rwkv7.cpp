@@ -108,6 +108,8 @@ class Rwkv7 final : public Mixer {
       context.observe("kk", in.kk);
       context.observe("a", in.a);
       context.observe("log_w", in.log_w);
+      context.observe("write", in.k);
+      context.observe("value", in.v);
     }
     const auto at = [&](const Tensor& y) { return Rows{y, {}}.at(context.read_at); };
     const Tensor x_at = at(x), d_at = at(d);

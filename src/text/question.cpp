@@ -5,36 +5,18 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "text/python_text.h"
 #include "text/question_formats.h"
-#include "text/unicode.h"
 
 namespace lrnn::text {
 namespace {
 
 using Json = nlohmann::json;
 
-int64_t characters_in(std::string_view text) {
-  int64_t n = 0;
-  for (size_t at = 0; at < text.size(); ++n) at += character_at(text, at).bytes;
-  return n;
-}
-
-int64_t words_in(std::string_view text) {
-  // As Python's re.split(r"\s+", text) counts: empty ends are words, too.
-  int64_t n = 1;
-  bool space = false;
-  for (size_t at = 0; at < text.size();) {
-    const auto c = character_at(text, at);
-    n += c.is(kSpace) && !space;
-    space = c.is(kSpace), at += c.bytes;
-  }
-  return n;
-}
-
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw Error(cat(where, ": ", what),
-              "a line is {\"context\", \"choices\", \"gold\"}, {\"context\", \"target\"} or "
-              "{\"text\"}; see docs/lm.md");
+              "a line is {\"context\", \"choices\", \"gold\"}, {\"context\", \"target\"}, "
+              "{\"context\", \"contains\"} or {\"text\"}; see docs/lm.md");
 }
 
 std::string string_at(const Json& line, const char* key) {
@@ -61,11 +43,17 @@ Question native(const Json& line) {
     out.bytes = line.value("bytes", int64_t(out.text.size()));
     return out;
   }
+  if (line.contains("contains")) {
+    out.kind = Question::kCompletion;
+    out.text = string_at(line, "context"), out.wanted = string_at(line, "contains");
+    return out;
+  }
   if (line.contains("choices")) {
     const auto context = string_at(line, "context");
     for (const auto& choice : strings_at(line, "choices")) out.pairs.push_back({context, choice});
   } else if (line.contains("contexts")) {
     const auto target = string_at(line, "target");
+    out.swapped = true;
     for (const auto& context : strings_at(line, "contexts")) out.pairs.push_back({context, target});
   } else {
     out.kind = Question::kCloze;
@@ -87,10 +75,18 @@ Question native(const Json& line) {
 bool all_spaces(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const auto c = character_at(text, at);
-    if (!c.is(kSpace)) return false;
+    if (!is_python_space(c)) return false;
     at += c.bytes;
   }
   return true;
+}
+
+int32_t prefix_of(const Asking& how) {
+  if (how.prefix < 0)
+    throw Error(
+        "the first token of a text needs something before it, and the tokenizer has "
+        "neither BOS nor EOS");
+  return how.prefix;
 }
 
 }  // namespace
@@ -117,7 +113,8 @@ std::vector<Question> read_questions(const std::string& file, const std::string&
       refuse(where, "it is not JSON of that kind");
     }
     out.back().where = where;
-    if (out.back().kind != out[0].kind) refuse(where, "it is of another kind than the first line");
+    if (out.back().kind != out[0].kind || out.back().swapped != out[0].swapped)
+      refuse(where, "it is of another kind than the first line");
   }
   if (out.empty()) throw Error(cat(file, " holds no questions"));
   return out;
@@ -125,7 +122,7 @@ std::vector<Question> read_questions(const std::string& file, const std::string&
 
 Request request_of(const Question::Pair& pair, Encoder& encoder, const Asking& how) {
   std::string context = pair.context, continuation = pair.continuation;
-  while (!context.empty() && last_character(context).is(kSpace)) {
+  while (!context.empty() && is_python_space(last_character(context))) {
     const size_t n = last_character(context).bytes;
     continuation.insert(0, context, context.size() - n, n);
     context.resize(context.size() - n);
@@ -133,9 +130,7 @@ Request request_of(const Question::Pair& pair, Encoder& encoder, const Asking& h
   Request out;
   size_t before = 0;
   if (context.empty()) {
-    if (how.prefix < 0)
-      throw Error("a question has no context, and the tokenizer has neither BOS nor EOS for it");
-    out.ids = {how.prefix};
+    out.ids = {prefix_of(how)};
     before = 1;
     encoder.encode(continuation, out.ids);
   } else {
@@ -155,18 +150,27 @@ Request request_of(const Question::Pair& pair, Encoder& encoder, const Asking& h
   return out;
 }
 
+Ids prompt_of(const Question& question, Encoder& encoder, const Asking& how) {
+  Ids out;
+  if (how.bos || question.text.empty()) out.push_back(prefix_of(how));
+  encoder.encode(question.text, out);
+  if (how.longest <= kCompletionTokens)
+    throw Error(cat("a completion needs room for ", kCompletionTokens, " tokens"),
+                cat("give a --max-length above ", kCompletionTokens));
+  const auto most = size_t(how.longest - kCompletionTokens);
+  if (out.size() > most) out.erase(out.begin(), out.end() - ptrdiff_t(most));
+  return out;
+}
+
 std::vector<Request> rolling_requests(const Ids& ids, const Asking& how) {
-  if (how.prefix < 0)
-    throw Error(
-        "the first token of a text needs something before it, and the tokenizer has "
-        "neither BOS nor EOS");
+  const int32_t prefix = prefix_of(how);
   const auto longest = size_t(how.longest);
   std::vector<Request> out;
   for (size_t done = 0; done < ids.size();) {
     const size_t scored = std::min(longest, ids.size() - done), end = done + scored;
     Request next{.ids = {}, .scored = scored};
     if (done == 0)
-      next.ids.push_back(how.prefix),
+      next.ids.push_back(prefix),
           next.ids.insert(next.ids.end(), ids.begin(), ids.begin() + ptrdiff_t(end));
     else
       next.ids.assign(ids.begin() + ptrdiff_t(end - longest - 1), ids.begin() + ptrdiff_t(end));

@@ -15,16 +15,19 @@ namespace lrnn::text {
 //   {"context": "…", "choices": [" …", …], "gold": 0}    which continuation is likeliest?
 //   {"contexts": ["…", …], "target": " …", "gold": 0}    after which context is it likeliest?
 //   {"context": "…", "target": " …"}                     is every token of it the likeliest?
+//   {"context": "…", "contains": "…"}                    is that in the likeliest continuation?
 //   {"text": "…"}                                        how likely is all of it?
 struct Question {
-  enum Kind { kChoice, kCloze, kRolling } kind = kChoice;
+  enum Kind { kChoice, kCloze, kCompletion, kRolling } kind = kChoice;
   struct Pair {
     std::string context, continuation;
   };
-  std::vector<Pair> pairs;  // kRolling: none
+  std::vector<Pair> pairs;  // of the first two kinds
   size_t gold = 0;
+  bool swapped = false;             // several contexts, one continuation
   std::vector<int64_t> characters;  // of each choice, without its leading space
-  std::string text;                 // kRolling
+  std::string text;                 // kRolling; of kCompletion the context
+  std::string wanted;               // kCompletion
   int64_t words = 0, bytes = 0;     // of it; a line may say others ("words", "bytes")
   std::string where;                // "a.jsonl, line 7"
 };
@@ -49,6 +52,10 @@ struct Asking {
 // White space at the end of the context belongs to the continuation, and the continuation's ids are
 // those of both texts together beyond those of the context.
 Request request_of(const Question::Pair& pair, Encoder& encoder, const Asking& how);
+// What a completion goes on from. Of a long context the end, so that the answer has room.
+Ids prompt_of(const Question& question, Encoder& encoder, const Asking& how);
+constexpr int64_t kCompletionTokens = 48;      // at most,
+constexpr const char* kCompletionStop = "\n";  // and not beyond the line
 // Every token once: windows of `longest` targets, the first behind the prefix, each next with one
 // token of context; the last is filled up to the left.
 std::vector<Request> rolling_requests(const Ids& ids, const Asking& how);

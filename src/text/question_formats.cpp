@@ -3,46 +3,27 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "text/python_text.h"
 #include "text/question.h"
+#include "text/wikitext.h"
 
 namespace lrnn::text {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kBlanks = " \t\n\r\f\v";
-
-std::string stripped(const std::string& text) {
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
-}
-
-void replace_all(std::string& text, const std::string& what, const std::string& by) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
-    text.replace(at, what.size(), by);
-}
-
 // HellaSwag's texts are pages of WikiHow with their marks.
 std::string clean(std::string text) {
   text = stripped(text);
   replace_all(text, " [title]", ". ");
-  for (size_t at; (at = text.find('[')) != std::string::npos;) {
-    const size_t end = text.find(']', at);
-    if (end == std::string::npos) break;
-    text.erase(at, end + 1 - at);
+  for (size_t at = 0; (at = text.find('[', at)) != std::string::npos;) {
+    const size_t end = text.find_first_of("]\n", at);  // marks end on their line
+    if (end == std::string::npos || text[end] == '\n')
+      ++at;
+    else
+      text.erase(at, end + 1 - at);
   }
   replace_all(text, "  ", " ");
-  return text;
-}
-
-// As Python's str.capitalize, for ASCII.
-std::string capitalised(std::string text) {
-  const auto is = [](char c, char first, char last) { return first <= c && c <= last; };
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (i == 0 && is(text[i], 'a', 'z')) text[i] = char(text[i] - 32);
-    if (i > 0 && is(text[i], 'A', 'Z')) text[i] = char(text[i] + 32);
-  }
   return text;
 }
 
@@ -92,8 +73,20 @@ Json arc(const Json& line) {
 Json lambada(const Json& line) {
   const auto text = text_of(line, "text");
   const size_t at = text.rfind(' ');
-  if (at == std::string::npos) throw BadJson("'text' has one word only");
+  if (at == std::string::npos) return {{"context", ""}, {"target", " " + text}};
   return {{"context", text.substr(0, at)}, {"target", text.substr(at)}};
+}
+
+// A page as it is published; words and bytes are counted before its words are put together again.
+Json wikitext(const Json& line) {
+  const auto page = text_of(line, "page");
+  return {{"text", wikitext_page(page)}, {"words", words_in(page)}, {"bytes", page.size()}};
+}
+
+// SWDE, FDA and SQuAD as texts to be completed.
+Json completion(const Json& line) {
+  return {{"context", stripped(text_of(line, "text"))},
+          {"contains", stripped(text_of(line, "value"))}};
 }
 
 std::string guess(const Json& line) {
@@ -101,13 +94,16 @@ std::string guess(const Json& line) {
   if (line.contains("endings")) return "hellaswag";
   if (line.contains("option1")) return "winogrande";
   if (line.contains("answerKey")) return "arc";
+  if (line.contains("page")) return "wikitext";
+  if (line.contains("text") && line.contains("value")) return "swde";
   return "native";
 }
 
 }  // namespace
 
-const std::vector<std::string> kFormats = {"auto",       "native", "piqa",   "hellaswag",
-                                           "winogrande", "arc",    "lambada"};
+const std::vector<std::string> kFormats = {
+    "auto",    "native",   "piqa", "hellaswag",        "winogrande", "arc",
+    "lambada", "wikitext", "swde", "squad_completion", "fda"};
 
 Json as_native(const Json& line, const std::string& format) {
   const std::string kind = format == "auto" ? guess(line) : format;
@@ -116,6 +112,8 @@ Json as_native(const Json& line, const std::string& format) {
   if (kind == "winogrande") return winogrande(line);
   if (kind == "arc") return arc(line);
   if (kind == "lambada") return lambada(line);
+  if (kind == "wikitext") return wikitext(line);
+  if (kind == "swde" || kind == "squad_completion" || kind == "fda") return completion(line);
   return line;
 }
 

@@ -12,19 +12,9 @@
 #include "text/word_cache.h"
 
 namespace lrnn::text {
-namespace {
 
-constexpr std::string_view kBlank = "\u2581";  // how pieces write a space
-
-// What a model says about itself; the numbers are those of sentencepiece_model.proto.
-struct About {
-  bool bpe = false, suffix = false, prefix = true, drops_spaces = true, escapes = true;
-  std::string_view normalizer;
-  bool normalizes = false;
-};
-
-About about(std::string_view model, const std::string& path) {
-  About out;
+SentencePieceAbout about_sentence_piece(std::string_view model, const std::string& path) {
+  SentencePieceAbout out;
   Fields all(model);
   const auto inside = [&](std::string_view message, const auto& visit) {
     Fields fields(message);
@@ -50,7 +40,11 @@ About about(std::string_view model, const std::string& path) {
   return out;
 }
 
-void check_lossless(const About& about, const std::string& path) {
+namespace {
+
+constexpr std::string_view kBlank = "\u2581";  // how pieces write a space
+
+void check_lossless(const SentencePieceAbout& about, const std::string& path) {
   const std::string why = about.normalizes     ? cat("normalises texts (", about.normalizer, ")")
                           : about.drops_spaces ? "drops extra spaces"
                           : about.suffix       ? "puts spaces behind words"
@@ -64,7 +58,7 @@ void check_lossless(const About& about, const std::string& path) {
 class SentencePiece final : public Tokenizer {
  public:
   SentencePiece(std::string model, const std::string& path) {
-    const About about = lrnn::text::about(model, path);
+    const SentencePieceAbout about = about_sentence_piece(model, path);
     check_lossless(about, path);
     prefix_ = about.prefix;
     // The library puts the space before a text, if at all, before each that it gets. We cut texts,

@@ -2,6 +2,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "text/tokenizer.h"
 
@@ -11,6 +12,14 @@ namespace lrnn::text {
 // The bytes of a `tokenizer.model`; `path` is only named. Models that change texts before encoding
 // them are refused: what they drop would not come back.
 std::unique_ptr<Tokenizer> read_sentence_piece(std::string model, const std::string& path);
+
+// What a model says about itself. `normalizer` points into its bytes.
+struct SentencePieceAbout {
+  bool bpe = false, suffix = false, prefix = true, drops_spaces = true, escapes = true;
+  std::string_view normalizer;
+  bool normalizes = false;
+};
+SentencePieceAbout about_sentence_piece(std::string_view model, const std::string& path);
 
 struct SentencePieceTraining {
   int32_t vocabulary = 32000;

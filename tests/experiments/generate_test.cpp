@@ -1,6 +1,9 @@
 #include "experiments/generate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "ops/torch.h"
 
@@ -56,6 +59,27 @@ TEST(Generate, SequencesDoNotDisturbEachOther) {
   EXPECT_EQ(a[2], b[2]);
   EXPECT_NE(a[0], a[1]);
   EXPECT_NE(a, c);
+}
+
+// Pages of memory that this process holds.
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(Generate, AHundredThousandTokensTakeTheMemoryOfAFew) {
+  const auto model = small_language_model("{name: delta_product, heads: 2}");
+  GenerateOptions how;
+  how.tokens = 100000;
+  int64_t said = 0, before = 0;
+  generate(*model, "float32", {7}, how, [&](int64_t, int64_t) {
+    if (++said == 10000) before = resident_bytes();
+    return true;
+  });
+  EXPECT_EQ(said, 100000);
+  EXPECT_LE(resident_bytes() - before, 1 << 20);
 }
 
 }  // namespace

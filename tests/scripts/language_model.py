@@ -3,6 +3,7 @@ import csv
 import json
 import math
 import os
+import random
 import signal
 import shutil
 import subprocess
@@ -97,6 +98,46 @@ def positions(run):
     assert "one length" in lrnn("eval", run, "--lengths", "10:20", code=2)
 
 
+def parity():
+    """Every other token is always the same: the curve by position shows which."""
+    draw = random.Random(1)
+    for name, count in (("parity", 400), ("parity.eval", 40)):
+        with open(f"{HERE}/{name}.jsonl", "w") as f:
+            for _ in range(count):
+                ids = " ".join(f"3 {draw.randrange(4, 20)}" for _ in range(32))
+                f.write(json.dumps({"text": "x", "ids": ids}) + "\n")
+    lrnn("prepare", HERE + "/parity.jsonl", "--eval", HERE + "/parity.eval.jsonl", "--ids", "ids", "--tokenizer",
+         "tests/data/plays/tokenizer.model", "--vocabulary", "1024", "--bos", "none", "--eos", "none", "-o",
+         HERE + "/parity", "--quiet")
+    run = HERE + "/parity-run"
+    train(run, f"task.data={HERE}/parity", "train.steps=60", "train.batch=8", "train.lr=0.01")
+    lrnn("eval", run)
+    for row in csv.DictReader(open(run + "/eval/position.csv")):
+        odd = int(row["position"]) % 2 == 1
+        assert (float(row["loss"]) > 2 if odd else float(row["loss"]) < 0.1), row
+
+
+def rank(run):
+    """Every state once, within what a matrix of that size can have."""
+    said = answer("eval", run, "--rank", "--lengths", "700")
+    rows = list(csv.DictReader(open(run + "/eval/rank.csv")))
+    assert list(rows[0]) == ["domain", "layer", "head", "position", "step", "rank", "sequences"]
+    heads = said["domains"][0]["heads"]
+    assert len(rows) == 700 * len(heads) and rows[699]["position"] == "699" and float(rows[0]["rank"]) == 0
+    for i, head in enumerate(heads):
+        ranks = [float(row["rank"]) for row in rows[700 * i:700 * i + 700]]
+        assert abs(sum(ranks) / 700 - head["mean"]) < 1e-4 and abs(ranks[-1] - head["end"]) < 1e-4, head
+        assert abs(ranks[64] - head["at_training_length"]) < 1e-4 and 1 <= head["largest"] <= head["most"] == 16, head
+    assert os.path.exists(run + "/figures/rank.svg")
+    # All that is held out, where it is less than 16,384 tokens; a choice of the same numbers.
+    some = answer("eval", run, "--rank", "--every", "50")
+    assert 8000 < some["length"] < 16384
+    few = list(csv.DictReader(open(run + "/eval/rank.csv")))
+    assert few[3]["position"] == "150" and few[3]["rank"] == rows[150]["rank"], few[3]
+    assert "one length" in lrnn("eval", run, "--rank", "--lengths", "10:20", code=2)
+    assert "--rank" in lrnn("eval", run, "--every", "3", code=2)
+
+
 def generation(run):
     same = [lrnn("generate", run, "--prompt", "MACBETH", "--tokens", "40", "--seed", seed) for seed in ("3", "3", "4")]
     assert same[0] == same[1] != same[2]
@@ -159,6 +200,19 @@ def questions(run):
     assert alone["tasks"][0]["stderr"] is None
     for a, b in zip(lines(HERE + "/documents.jsonl")[0]["loglikelihoods"], each[0]["loglikelihoods"]):
         assert abs(a - b) < 1e-4
+    # What a completion says is what `generate` says; the line ends it.
+    prompt = "What is the"
+    wanted = answer("generate", run, "--prompt", prompt, "--tokens", "48", "--temperature", "0", "--stop", "\n")
+    said = wanted["sequences"][0]["text"]
+    told = ask("complete", [{"context": prompt, "contains": said.upper()}, {"context": prompt, "contains": "@@"}],
+               "--bos", "always", "-o", HERE + "/documents.jsonl")["tasks"][0]
+    assert told["acc"] == 0.5 and "ppl" not in told, told
+    assert [line["text"] for line in lines(HERE + "/documents.jsonl")] == [said, said]
+    page = {"page": " = A page = \n \n He said , \" so \" ( and so ) . \n"}
+    assert {"ppl", "byte_ppl", "bits_per_byte"} <= ask("wikitext", [page])["tasks"][0].keys()
+    assert lines(HERE + "/wikitext.jsonl") == [page]
+    kept = json.load(open(run + "/eval/tasks.json"))
+    assert {task["name"] for task in kept["tasks"]} >= {"wikitext"}, kept
     assert "line 2" in ask("bad", [rows[0], "{"], code=2)
     assert "empty" in ask("none", [], code=2)
 
@@ -192,14 +246,47 @@ def data(run):
         train(f"{HERE}/{documents}", "train.steps=5", f"task.documents={documents}", "task.boundary=mask")
 
 
+def published(run):
+    """Every config of a published row is listed with its numbers and its data; without these nothing starts."""
+    out = HERE + "/reproduce"
+    folder = f"{out}/lm/python_40M_n1/seed42"
+    cells = answer("reproduce", "lm", "--list", "--out", out)["suites"][0]["cells"]
+    names = {os.path.basename(cell["config"]) for cell in cells}
+    assert names == {f[:-5] for f in os.listdir("configs/lm")} - {"plays"}, names
+    for cell in cells:
+        first = open(f"configs/{cell['config']}.yaml").readline()
+        numbers = cell["published"]
+        if numbers:
+            assert f"Wiki {numbers['wikitext']:.2f}, LMB {numbers['lambada_ppl']:.2f} / {numbers['lambada']:g}"[:-2] in first
+        assert bool(numbers) == ("not published" not in first) and cell["data"] and cell["ours"] is None, cell
+    here = os.getcwd()
+    os.chdir(HERE)
+    try:
+        said = lrnn("reproduce", "lm", "--out", out, code=2)
+    finally:
+        os.chdir(here)
+    assert "data/fineweb is not there (21 rows)" in said and "data/python" in said, said
+    assert not os.path.exists(out)
+    # A run that is there, with its scores, stands below what is published.
+    keys = [f"task.data={HERE}/macbeth", "task.vocabulary=0", "train.steps=2", "train.warmup=1", *SMALL[1:]]
+    keys += ["train.precision=float32", "model.mixer.heads=1", "--seeds", "1", "--only", "python_40M_n1", "--out", out]
+    lrnn("reproduce", "lm", *keys, "--quiet")
+    shutil.copytree(run + "/eval", folder + "/eval")
+    cell = answer("reproduce", "lm", "--list", *keys)["suites"][0]["cells"][0]
+    assert cell["done"] == 1 and cell["ours"]["wikitext"] > 1 and cell["ours"]["loss"] < 10, cell
+
+
 try:
     whole, killed = HERE + "/whole", HERE + "/killed"
     same_after_kill(killed, whole)
     metrics_and_curves(whole)
     positions(whole)
+    rank(whole)
+    parity()
     generation(whole)
     questions(whole)
     data(whole)
+    published(whole)
     assert "no language model" in lrnn("generate", "configs", code=2)
 finally:
     shutil.rmtree(HERE)

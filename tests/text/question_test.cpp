@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "text/python_text.h"
 
 namespace lrnn::text {
 namespace {
@@ -98,6 +99,40 @@ TEST(Questions, DatasetsByTheirOwnFields) {
   const auto lambada = questions_in("{\"text\": \"the last word\"}", "lambada")[0];
   EXPECT_EQ(lambada.pairs[0].context, "the last");
   EXPECT_EQ(lambada.pairs[0].continuation, " word");
+}
+
+TEST(Questions, PagesOfWikiTextAreReadAsTexts) {
+  const std::string page =
+      " = Robert = \\n He said , \\\" hello world \\\" ( in 1 @,@ 234 ) . It 's 5 @.@ 0 \u00B0 C ; "
+      "'tis "
+      "' a b ' ! Boys ' toys at 3 @-@ 4 . \\n = = Plot = = \\n = = = Sub = = = \\n The N men [ a ] "
+      "{ b } "
+      "? /' 5/ x : y \\n";
+  const auto q = questions_in("{\"page\": \"" + page + "\"}")[0];
+  EXPECT_EQ(q.kind, Question::kRolling);
+  EXPECT_EQ(q.text,
+            " = Robert =\nHe said, \"hello world\" (in 1,234). It's 5.0\u00B0C;'tis'a b'! "
+            "Boys'toys at 3-4.\n== Plot ==\n=== Sub ===\nThe 1 men [a] {b}? /'[0-9]/ x: y\n");
+  EXPECT_EQ(q.words, 68) << "of the page as it is published, its empty ends included";
+  EXPECT_EQ(q.bytes, 192);
+  const auto open = questions_in("{\"page\": \"a ( b ( c ) d ) ( open\"}")[0];
+  EXPECT_EQ(open.text, "a (b ( c) d ) ( open") << "a pair ends at the first )";
+}
+
+TEST(Questions, CompletionsOfAnyCase) {
+  const auto q = questions_in("{\"text\": \"\u00A0 Title: x \", \"value\": \" The Answer\\n\"}")[0];
+  EXPECT_EQ(q.kind, Question::kCompletion);
+  EXPECT_EQ(q.text, "Title: x");
+  EXPECT_EQ(q.wanted, "The Answer");
+  EXPECT_TRUE(contains_in_any_case("so the aNSWER is", q.wanted));
+  EXPECT_FALSE(contains_in_any_case("the answe", q.wanted));
+  EXPECT_EQ(questions_in("{\"context\": \" a\", \"contains\": \"b\"}")[0].text, " a")
+      << "a line of ours is taken as it stands";
+  WordEncoder words;
+  EXPECT_EQ(prompt_of(q, words, {.longest = 50}), (Ids{6, 2}));
+  EXPECT_EQ(prompt_of(q, words, {.bos = true, .prefix = 9, .longest = 50}), (Ids{6, 2}))
+      << "two are read: 48 of 50 are for the answer";
+  EXPECT_THROW(prompt_of(q, words, {.longest = 48}), Error);
 }
 
 TEST(Requests, SpacesMoveAndContextsAreCut) {
