@@ -4,7 +4,9 @@ and gradients, for every keyword; and where fla is installed against its own pla
 same signatures.
 """
 
+import functools
 import inspect
+import warnings
 
 from lib.harness import close, refused, run  # first: it skips where there is no torch
 import torch
@@ -246,6 +248,21 @@ def check_refusals():
     refused(ValueError, "`A_log` and `g` must be provided", fla.chunk_gated_delta_rule, q, k, v, beta, beta, use_gate_in_kernel=True)
     refused(ValueError, "heads of values cannot share", fla.chunk_gated_delta_rule, q, k, torch.randn(2, 5, 3, K), beta, beta)
     assert issubclass(no, lrnn.Error) and issubclass(lrnn.Error, RuntimeError)
+
+
+def check_transforms():
+    """The delta rules are an op of their own, made of others: vmap makes no loop of it, a compiler looks into it."""
+    rule = functools.partial(lrnn.fla.chunk_delta_rule, use_qk_l2norm_in_kernel=True, output_final_state=True)
+    q, k, v, beta = r(3, B, T, H, K), r(3, B, T, H, K), r(3, B, T, 2 * H, V), r(3, B, T, 2 * H).sigmoid()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns where it makes a loop of a call
+        batch = torch.vmap(rule)(q, k, v, beta)
+    for i in range(3):
+        for got, want in zip(batch, rule(q[i], k[i], v[i], beta[i])):
+            close(got[i], want, 1e-12, "vmap")
+    whole = torch.compile(rule, fullgraph=True, dynamic=True, backend="aot_eager")
+    for got, want in zip(whole(q[0], k[0], v[0], beta[0]), rule(q[0], k[0], v[0], beta[0])):
+        close(got, want, 1e-12, "compiled")
 
 
 def check_against_fla():

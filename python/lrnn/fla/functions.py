@@ -226,11 +226,14 @@ def chunk_gated_delta_rule(
     >>> o.shape, state.shape
     (torch.Size([1, 6, 4, 8]), torch.Size([1, 4, 8, 4]))
     """
-    _only("chunk_gated_delta_rule", kwargs, "chunk_size", "use_gate_in_kernel", "A_log", "dt_bias", "transpose_state_layout")
-    _refuse("chunk_gated_delta_rule", cp_context=cp_context)
-    state_v_first = _state_layout(state_v_first, kwargs)
-    gate, beta = _activated(g, beta, k, kwargs.get("use_gate_in_kernel", False), kwargs.get("A_log"), kwargs.get("dt_bias"),
-                            use_beta_sigmoid_in_kernel, allow_neg_eigval)
+    if cp_context is not None:
+        _refuse("chunk_gated_delta_rule", cp_context=cp_context)
+    gate: Tensor | None = g
+    if kwargs or use_beta_sigmoid_in_kernel or allow_neg_eigval:
+        _only("chunk_gated_delta_rule", kwargs, "chunk_size", "use_gate_in_kernel", "A_log", "dt_bias", "transpose_state_layout")
+        state_v_first = _state_layout(state_v_first, kwargs)
+        gate, beta = _activated(g, beta, k, kwargs.get("use_gate_in_kernel", False), kwargs.get("A_log"), kwargs.get("dt_bias"),
+                                use_beta_sigmoid_in_kernel, allow_neg_eigval)
     return _delta_rule("chunk_gated_delta_rule", q, k, v, gate, beta, scale, initial_state, output_final_state,
                        use_qk_l2norm_in_kernel, cu_seqlens, state_v_first=state_v_first)
 
