@@ -40,7 +40,8 @@ template <class F, int NV, int C, int R, bool kGate, bool kQ>
 [[gnu::noinline]] void forward_pass(const ForwardBlock<F, NV>& x, F gate, const F* const* keys,
                                     const F* const* reads, const F* q) {
   constexpr int W = kLanes<F>, U = kSums<NV * C>;
-  const auto [S, row, K] = x.S;
+  F* const S = x.S.data;
+  const int64_t row = x.S.row, K = x.S.K;
   Vec<F> d[C][NV], p[R + 1][U][NV];  // the last of p are for o
   const F *k[C], *read[R + 1];
   for (int c = 0; c < C; ++c) {
@@ -110,7 +111,8 @@ template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
 [[gnu::noinline]] void reverse_pass(const ReverseBlock<F>& x, const F* k, F gate, const F* q,
                                     const F* d_o, const F* next) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
-  const auto [G, row, K] = x.G;
+  F* const G = x.G.data;
+  const int64_t row = x.G.row, K = x.G.K;
   Vec<F> d[NV] = {}, e[NV] = {}, p[U][NV] = {};
   for (int n = 0; n < NV; ++n) {
     if constexpr (kUpdate) d[n] = -x.d[n];

@@ -17,7 +17,8 @@ template <class F, int NV, bool kRank, bool kNext, bool kQ>
 [[gnu::noinline]] void diagonal_pass(const StateBlock<F>& state, const DiagonalRows<F>& r,
                                      const Vec<F>* v_in, Vec<F>* p_io, Vec<F>* o_out) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
-  const auto [S, row, K] = state;
+  F* const S = state.data;
+  const int64_t row = state.row, K = state.K;
   Vec<F> v[NV], p[NV] = {}, read[U][NV] = {}, o[U][NV] = {};
   for (int n = 0; n < NV; ++n) {
     v[n] = v_in[n];
