@@ -162,9 +162,9 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
       double(model.parameter_count()) * (model.config().dtype == "float64" ? 8 : 4);
   MemoryEstimate out;
   out.weights = out.gradients = weights;
-  // The averages; in memory of the CPU also what a checkpoint is written from while training goes
-  // on, a copy of them and of the weights.
-  out.optimizer = (gpu ? 2 : 5) * weights;
+  // The averages; in memory of the CPU also the copy of them that a checkpoint is written from
+  // while training goes on. That of the weights is in `spare`.
+  out.optimizer = (gpu ? 2 : 4) * weights;
   if (gpu && config.precision == "bfloat16") {
     out.weights += weights / 2;  // a narrow copy, and gradients as narrow
     out.gradients = config.accumulate > 1 ? 1.5 * weights : weights / 2;
@@ -172,7 +172,8 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
   out.batch = of.batch();
   out.evaluation = of.evaluation();
   out.spare = (gpu ? kGpuSpare : kSpare) * std::max(out.batch, out.evaluation);
-  if (!gpu) out.spare += weights;  // the optimiser moves them to a buffer of its own
+  // At first the optimiser moves them to a buffer of its own, later a checkpoint has a copy.
+  if (!gpu) out.spare += weights;
   out.program = gpu ? kGpuProgram : kProgram;
   return out;
 }
