@@ -60,14 +60,15 @@ Checkpoints::Sums write_files(const std::string& folder, const CheckpointFiles& 
                               std::launch how) {
   Checkpoints::Sums sums;
   const std::string weights = "model.safetensors", moments = "optimizer.safetensors";
-  auto first = std::async(how, [&] {
-    return model::write_checkpoint(folder + "/" + weights, {files.model, {}});
-  });
+  std::future<FileSum> second;
   if (!files.moments.empty())
-    sums[moments] = model::write_checkpoint(folder + "/" + moments, {files.moments, {}});
+    second = std::async(how, [&] {
+      return model::write_checkpoint(folder + "/" + moments, {files.moments, {}});
+    });
+  sums[weights] = model::write_checkpoint(folder + "/" + weights, {files.model, {}});
   write_atomically(folder + "/state.json", print(files.state));
   write_atomically(folder + "/config.yaml", files.config);
-  sums[weights] = first.get();
+  if (second.valid()) sums[moments] = second.get();
   return sums;
 }
 

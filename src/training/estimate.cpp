@@ -179,9 +179,9 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
       double(model.parameter_count()) * (model.config().dtype == "float64" ? 8 : 4);
   MemoryEstimate out;
   out.weights = out.gradients = weights;
-  // The averages; in memory of the CPU also what a checkpoint is written from while training goes
-  // on, a copy of them and of the weights.
-  out.optimizer = (gpu ? 2 : 5) * weights;
+  // The averages; in memory of the CPU also the copy of them that a checkpoint is written from
+  // while training goes on. That of the weights is in `spare`.
+  out.optimizer = (gpu ? 2 : 4) * weights;
   if (config.ema > 0) out.optimizer += 2 * weights;  // the average, and its place while it is shown
   if (gpu && config.precision == "bfloat16") {
     out.weights += weights / 2;  // a narrow copy, and gradients as narrow
@@ -191,7 +191,8 @@ MemoryEstimate estimate_memory(const model::Model& model, const tasks::Task& tas
   out.evaluation = of.evaluation();
   const double most = std::max(out.batch, out.evaluation);
   out.spare = gpu ? std::min(most, kMostGpuSpare) : kSpare * most;
-  if (!gpu) out.spare += weights;  // the optimiser moves them to a buffer of its own
+  // At first the optimiser moves them to a buffer of its own, later a checkpoint has a copy.
+  if (!gpu) out.spare += weights;
   out.program = gpu ? kGpuProgram : kProgram;
   return out;
 }
