@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/figures.h"
+#include "cli/options.h"
 #include "cli/output.h"
+#include "cli/text_positions.h"
 #include "experiments/metrics.h"
 #include "figures/table.h"
 
@@ -19,7 +21,8 @@ using experiments::number_in;
 
 struct CurvesArguments {
   std::vector<std::string> runs;
-  std::string out;
+  std::string out, by = "step";
+  PositionOptions position;
   bool json = false;
 };
 
@@ -129,15 +132,30 @@ Action curves(CLI::App& app) {
   auto a = std::make_shared<CurvesArguments>();
   app.add_option("RUN", a->runs, "a run folder, finished or not; several in one figure")
       ->required();
-  app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/curves.svg)")
+  app.add_option("--by", a->by, "step, or position: what a language model loses far into a text")
+      ->check(CLI::IsMember({"step", "position"}))
+      ->type_name("NAME");
+  app.add_option("--domain", a->position.domain, "by position: of this domain alone")
+      ->type_name("NAME");
+  add_number(app, "--first", a->position.first, "by position: from there on (default: 64)",
+             Least::kAboveZero);
+  app.add_option("-o,--out", a->out,
+                 "the figure (default: RUN/figures/curves.svg, or positions.svg)")
       ->type_name("FILE");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
       "Draws loss and accuracy by step, of training and of the evaluations on the way, from the "
       "run's\n"
-      "metrics.jsonl. The numbers go into a CSV file beside the figure.\n\n"
-      "Example:\n  lrnn curves runs/x\n  lrnn curves runs/x-seed42 runs/x-seed43 -o two.svg");
-  return [a] { return show_curves(*a); };
+      "metrics.jsonl; by position from what `lrnn eval RUN --data DIR --lengths N` left there,\n"
+      "runs that differ in their seed alone as one line, with the lowest and highest around it.\n"
+      "The numbers go into a CSV file beside the figure.\n\n"
+      "Example:\n  lrnn curves runs/x\n  lrnn curves runs/x-seed42 runs/x-seed43 -o two.svg\n"
+      "  lrnn curves runs/n1-seed* runs/n3-seed* --by position --domain python -o position.svg");
+  return [a] {
+    if (a->by == "step") return show_curves(*a);
+    a->position.out = a->out, a->position.json = a->json;
+    return show_positions(a->runs, a->position);
+  };
 }
 
 }  // namespace lrnn::cli

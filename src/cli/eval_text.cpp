@@ -9,6 +9,7 @@
 #include "cli/eval.h"
 #include "cli/find.h"
 #include "cli/output.h"
+#include "cli/text_positions.h"
 #include "experiments/by_position.h"
 #include "experiments/identity.h"
 #include "experiments/metrics.h"
@@ -19,12 +20,8 @@
 namespace lrnn::cli {
 namespace {
 
+using experiments::DomainCurve;
 using lrnn::tasks::Split;
-
-struct DomainCurve {
-  std::string name;
-  std::vector<experiments::PositionLoss> rows;
-};
 
 // A language model and what was measured.
 struct EvaluatedText {
@@ -80,9 +77,7 @@ figures::Table positions_csv(const EvaluatedText& one) {
   return out;
 }
 
-// A line needs no more points than a reader can see: evenly many to an octave.
 figures::Series position_series(const std::string& name, const DomainCurve& curve) {
-  constexpr double kPerOctave = 24;
   figures::Series out{name, {}};
   double next = 1;
   for (size_t i = 0; i < curve.rows.size(); ++i) {
@@ -90,7 +85,7 @@ figures::Series position_series(const std::string& name, const DomainCurve& curv
     if (double(row.position) < next && i + 1 < curve.rows.size()) continue;
     out.points.push_back(
         {double(row.position), row.smoothed, row.smoothed - row.error, row.smoothed + row.error});
-    next = double(row.position) * std::exp2(1 / kPerOctave);
+    next = double(row.position) * kNextPosition;
   }
   return out;
 }

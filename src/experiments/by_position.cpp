@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
 
 namespace lrnn::experiments {
 
@@ -41,6 +46,45 @@ std::vector<PositionLoss> ByPosition::rows() const {
     row.running = std::exp(s.running / n);
     row.accuracy = double(s.right) / n;
     out.push_back(row);
+  }
+  return out;
+}
+
+namespace {
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> out;
+  std::istringstream in(line);
+  for (std::string cell; std::getline(in, cell, ',');) out.push_back(cell);
+  return out;
+}
+
+}  // namespace
+
+std::vector<DomainCurve> read_positions(const std::string& run) {
+  const std::string file = run + "/eval/position.csv";
+  if (!std::filesystem::exists(file))
+    throw Error(cat(run, " has no losses by position yet"),
+                "lrnn eval RUN --data DIR --lengths 32768 measures them");
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  check(line == kPositionColumns, file, " begins with '", line, "', not with '", kPositionColumns,
+        "'");
+  std::vector<DomainCurve> out;
+  for (int64_t number = 2; std::getline(in, line); ++number) {
+    const auto cells = cells_of(line);
+    try {
+      check(cells.size() == 7, cells.size(), " columns");
+      if (out.empty() || out.back().name != cells[0]) out.push_back({cells[0], {}});
+      PositionLoss row;
+      row.position = std::stoll(cells[1]), row.loss = std::stod(cells[2]);
+      row.smoothed = std::stod(cells[3]), row.running = std::stod(cells[4]);
+      row.accuracy = std::stod(cells[5]), row.sequences = std::stoll(cells[6]);
+      out.back().rows.push_back(row);
+    } catch (const std::exception&) {
+      throw Error(cat(file, ", line ", number, " is damaged: ", line), "evaluate the run again");
+    }
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "training/token_losses.h"
@@ -36,5 +37,14 @@ class ByPosition {
   int64_t half_;
   std::vector<Sum> sums_;
 };
+
+struct DomainCurve {
+  std::string name;
+  std::vector<PositionLoss> rows;
+};
+constexpr const char* kPositionColumns =
+    "domain,position,loss,smoothed,running_perplexity,accuracy,sequences";
+// RUN/eval/position.csv as `lrnn eval` wrote it, all of its rows or some; the errors are not in it.
+std::vector<DomainCurve> read_positions(const std::string& run);
 
 }  // namespace lrnn::experiments
