@@ -1,6 +1,7 @@
 #include "cli/text_positions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
