@@ -57,7 +57,7 @@ TEST(Only, ChoosesTasksAndModels) {
   Suite suite{"x", "", "", "", {}};
   for (const char* task : {"parity", "modular arithmetic"})
     for (const char* model : {"Mamba [0,1]", "DeltaNet [-1,1]", "sLSTM"})
-      suite.cells.push_back({task, model, std::string("c/") + task, 0, {}, "", {}});
+      suite.cells.push_back({task, model, std::string("c/") + task, 0, {}, "", {}, {}});
   EXPECT_EQ(only(suite, "parity").cells.size(), 3u);
   EXPECT_EQ(only(suite, "parity,mamba").cells.size(), 1u);
   EXPECT_EQ(only(suite, "mamba,delta_net").cells.size(), 4u);
@@ -71,7 +71,7 @@ TEST(Only, ChoosesTasksAndModels) {
             "'gru' names neither a task nor a model of x | `lrnn reproduce x --list` shows them");
 }
 
-Suite tiny_suite() { return {"t", "", "", "", {{"parity", "tiny", "tiny", 0, {}, "", {}}}}; }
+Suite tiny_suite() { return {"t", "", "", "", {{"parity", "tiny", "tiny", 0, {}, "", {}, {}}}}; }
 
 TEST(Plan, CoversSeedsRatesAndScale) {
   const auto runs = plan(tiny_suite(), {kReproduceConfigs, "o", 2, 0.5, true, {"train.batch=4"}});

@@ -47,8 +47,7 @@ TEST(ThroughSteps, ReflectionsKeepAndProjectionsForget) {
     const auto model = build(config, *task);
     const auto look = look_at(*model, *task, 1, 8, {6});
     for (const auto& head : look.heads) {
-      if (reflects) EXPECT_NEAR(head.kept, 1, 0.01);
-      if (!reflects) EXPECT_LT(head.kept, 0.01);
+      EXPECT_NEAR(head.kept, reflects ? 1 : 0, 0.01);
       EXPECT_EQ(std::isnan(head.alike), !reflects) << "no reflection, no keys of one";
       for (const auto& [token, z] : head.by_token)
         EXPECT_NEAR(z.real(), reflects ? -1 : 0, 0.01) << token;
