@@ -41,7 +41,7 @@ def problems(seed=0, packed=False, sizes=SIZES):
     yield "mlstm", lrnn.mlstm, dict(
         q=q(), k=q(), v=v(), i=r(*p, H), f=r(*p, H), C=r(B, H, K, V), n=r(B, H, K), m=r(B, H)), options
     yield "slstm", lrnn.slstm, dict(
-        wx=r(*p, H, 4, K), R=r(H, K, 4, K), bias=r(H, 4, K), state=r(B, 4, H, K).abs()), options
+        wx=r(*p, H, 4, K), R=r(H, K, 4, K) / (2 * K**0.5), bias=r(H, 4, K), state=r(B, 4, H, K).abs()), options
     yield "short_conv", lrnn.short_conv, dict(x=r(*p, D), weight=r(D, 1, W), bias=r(D), state=r(B, D, W)), options
     if not packed:
         yield "rms_norm", lrnn.rms_norm, dict(x=r(*p, D), weight=r(D)), {"eps": 1e-3}
