@@ -150,6 +150,8 @@ TEST_P(Contract, SequencesDoNotMeet) {
 
 // Forward-mode derivatives along the input.
 TEST_P(Contract, TangentsAreThoseOfTheFunction) {
+  // Its derivative is that of another function on purpose.
+  if (GetParam().find("straight_through") != std::string::npos) return;
   const Tensor x = random({2, 5, kWidth});
   if (GetParam().rfind("name: attention", 0) == 0) {
     const auto f = [&](const TensorVector& in) { return TensorVector{run(in[0])}; };
