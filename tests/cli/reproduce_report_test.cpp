@@ -114,7 +114,7 @@ TEST(ReproduceReport, AModelHasOneColourOnThePage) {
   };
   const std::string line = "fill=\"none\" stroke=\"", mamba = figures::style_of("mamba").colour,
                     transformer = figures::style_of("attention").colour;
-  EXPECT_EQ(count(line + mamba + "\" stroke-width=\"2\""), 4u) << "two figures, two legends";
+  EXPECT_EQ(count(line + mamba + "\" stroke-width=\"2\""), 6u) << "three figures, three legends";
   EXPECT_EQ(count(line + mamba + "\" stroke-width=\"1.2\""), 2u) << "as published";
   EXPECT_EQ(count(line + transformer + "\" stroke-width=\"1.2\""), 2u);
   EXPECT_EQ(count(line + transformer + "\" stroke-width=\"2\""), 0u);
