@@ -70,7 +70,8 @@ std::vector<std::map<std::string, Tensor>> observe(model::Model& model, const ta
     const auto tokens = task.sample(seed, tasks::Split::kEval, uint64_t(i), {length, length}).input;
     mixers::Context context;
     context.observe = [&](const std::string& name, const Tensor& value) {
-      const size_t dot = name.find('.', 7);  // behind "layers.0"
+      if (!name.starts_with("layers.")) return;  // the model itself tells something, too
+      const size_t dot = name.find('.', 7);      // behind "layers.0"
       auto& of = out[size_t(std::stoll(name.substr(7)))][name.substr(dot + 1)];
       // Positions of all words one after the other: [1,T,..].
       of = of.defined() ? torch::cat({of, value}, 1) : value;
