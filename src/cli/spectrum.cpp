@@ -225,7 +225,7 @@ Action spectrum(CLI::App& app) {
   app.add_option("--lengths", a->lengths,
                  "with --steps: of the words (default: training's longest, doubled to the test's)")
       ->delimiter(',')
-      ->check(CLI::Range(int64_t(2), int64_t(1) << 30))
+      ->check(CLI::Range(int64_t(2), int64_t(1) << 30).description(""))
       ->type_name("N,N,…");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
