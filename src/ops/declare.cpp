@@ -65,8 +65,9 @@ void refuse_derivatives(torch::Library& m, const std::vector<std::string>& names
 // The ops as torch sees them: namespace lrnn. Each op's own folder adds its own.
 TORCH_LIBRARY(lrnn, m) {
   refuse_derivatives(m, {"add_norm", "add_norm_backward", "block_gradient", "block_product",
-                         "few_linear", "few_linear_backward", "gated_mlp", "gated_mlp_backward",
-                         "give_rows", "take_rows", "unit_conv_backward", "unit_conv_forward"});
+                         "draw_tokens", "few_linear", "few_linear_backward", "gated_mlp",
+                         "gated_mlp_backward", "give_rows", "take_rows", "thin_linear",
+                         "unit_conv_backward", "unit_conv_forward"});
 }
 
 }  // namespace lrnn::ops

@@ -112,7 +112,7 @@ def check_errors():
     try:
         torch.ops.lrnn.delta_product(q, k[..., :2], v, beta)
     except RuntimeError as error:
-        assert "[delta_product] q must be [2, 5, 2, 2] = [B,T,H,K], got [2, 5, 2, 3]" in str(error), error
+        assert "[delta_product] q must be [2, 5, 2, 2] = [B,T,G,K], got [2, 5, 2, 3]" in str(error), error
     else:
         raise AssertionError("wrong sizes were accepted")
 
