@@ -18,8 +18,8 @@ import subprocess
 
 import numpy as np
 
-# Of the plays, without forget gate: fla's DeltaNet, with the papers' learning rate (ten times as much makes a difference of a
-# rounding grow to some hundredths within the 100 updates). The warm-up begins with a rate of 0, so that after one update
+# Of the plays, without forget gate: fla's DeltaNet, with the papers' learning rate. (At ten times as much, batches of 4 and
+# length 128 the curves agreed for the updates that were looked at, six, and were up to .08 apart within 100.) The warm-up begins with a rate of 0, so that after one update
 # the weights are still the initial ones.
 SMALL = ["configs/lm/plays.yaml", "model.width=192", "model.layers=4", "model.mixer.heads=3", "model.mlp.hidden=512",
          "model.mixer.forget_gate=false", "task.train.length=64", "task.eval.length=64", "train.steps=100", "train.lr=3e-4",
