@@ -380,10 +380,10 @@ def headline():
     step = cpu("step")[0]
     rows.append(["training step of the parity model, 2 CPU cores", f"{step['lrnn_ms']:.4g} ms",
                  f"{step['chunk_ms']:.4g} ms plain PyTorch, chunk form"])
-    where, older = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0]
+    where, older, text = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0], lines("lm.jsonl")[0]
     return table(["", "lrnn", "beside it"], rows) + [
-        "", f"*GPU: {where['machine']}, commit {where['commit']}, {where['date']}, (B,T,H,K,V) = (8,4096,16,128,128) in bfloat16; fla in a "
-        f"run of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy at the last step, best of 3 seeds; 0 is guessing.*"]
+        "", f"*GPU: {where['machine']}, commit {where['commit']}, {where['date']}, (B,T,H,K,V) = (8,4096,16,128,128) in bfloat16; 340M: "
+        f"commit {text['commit']}, {text['date']}; fla in runs of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy at the last step, best of 3 seeds; 0 is guessing.*"]
 
 
 # --------------------------------------------------------------------------------------------- filling
