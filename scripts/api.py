@@ -16,7 +16,7 @@ OPS = ROOT / "src/ops"
 PAGE = ROOT / "docs/api.md"
 GROUPS = [
     ("Recurrences", "What carries a state from token to token.",
-     ["delta_product", "selective_scan", "gated_linear_attention", "rwkv7", "mlstm", "slstm", "short_conv"]),
+     ["delta_product", "selective_scan", "gated_linear_attention", "rwkv7", "mlstm", "slstm", "titans", "ttt", "short_conv"]),
     ("Rows", "What happens between the matrix products, a row at a time.", ["norm", "swiglu", "linears"]),
     ("Fewer launches", "Pieces of a layer as one pass or one node of the graph.", None),  # all others
 ]

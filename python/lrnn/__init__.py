@@ -1,4 +1,4 @@
-"""Linear RNNs that track state: the recurrences of DeltaNet, DeltaProduct, Mamba, GLA, RWKV-7 and xLSTM.
+"""Linear RNNs that track state: the recurrences of DeltaNet, DeltaProduct, Mamba, GLA, RWKV-7, xLSTM, Titans and TTT.
 
 Every function takes sequences of any length and a state, and returns outputs and the next state;
 gradients flow to every input, the state included. The kernels are those of the program `lrnn`, which
@@ -28,6 +28,8 @@ from .ops import (
     short_conv,
     slstm,
     swiglu,
+    titans,
+    ttt,
 )
 from .runs import check, compile, evaluate, explain, extract, spectrum, train, verify  # noqa: A004
 
@@ -54,6 +56,8 @@ __all__ = [
     "slstm",
     "spectrum",
     "swiglu",
+    "titans",
     "train",
+    "ttt",
     "verify",
 ]

@@ -28,6 +28,8 @@ _gated_linear_attention = _lrnn.gated_linear_attention.default
 _rwkv7 = _lrnn.rwkv7.default
 _mlstm = _lrnn.mlstm.default
 _slstm = _lrnn.slstm.default
+_titans = _lrnn.titans.default
+_ttt = _lrnn.ttt.default
 _short_conv = _lrnn.short_conv.default
 _rms_norm = _lrnn.rms_norm.default
 _l2_norm = _lrnn.l2_norm.default
@@ -297,6 +299,105 @@ def slstm(
     """
     h, last = _slstm(wx, R, bias, state, cu_seqlens=cu_seqlens)
     return h, last
+
+
+@in_our_words
+def titans(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    theta: Tensor,
+    eta: Tensor,
+    alpha: Tensor,
+    state: Tensor | None = None,
+    momentum: Tensor | None = None,
+    scale: float = 1.0,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The linear memory of Titans. Per head, with the memory M and its momentum S, both [K,V], for each token t::
+
+        S <- eta_t S - theta_t k_t (M^T k_t - v_t)^T
+        M <- (1 - alpha_t) M + S
+        o_t = scale M^T q_t
+
+    The gradient is taken at the memory of the token before, and before it forgets. With |k| = 1 and gates
+    in [0,1] no eigenvalue of a token's transition is larger than 1 if theta <= (2 - alpha)(1 + eta).
+
+    Args:
+        q, k: [B,T,H,K]
+        v: [B,T,H,V]
+        theta, eta, alpha: [B,T,H], the step, what is kept of the momentum and what is lost of the memory, of the
+            type of k or float32
+        state, momentum: [B,H,K,V], zeros without them
+        scale: of the outputs
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        o [B,T,H,V], and memory and momentum, [B,H,K,V] each, after the last token
+
+    Without friction a memory swings; with theta = 1 it is back after six tokens:
+
+    >>> one = torch.ones(1, 6, 1, 1)
+    >>> o, M, S = lrnn.titans(one, one, 0 * one, one[..., 0], one[..., 0], 0 * one[..., 0], torch.ones(1, 1, 1, 1))
+    >>> o.flatten().tolist()
+    [0.0, -1.0, -1.0, 0.0, 1.0, 1.0]
+    """
+    o, last, last_momentum = _titans(q, k, v, theta, eta, alpha, state, momentum, scale, cu_seqlens=cu_seqlens)
+    return o, last, last_momentum
+
+
+@in_our_words
+def ttt(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    eta: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    W: Tensor | None = None,
+    b: Tensor | None = None,
+    position: Tensor | None = None,
+    mini_batch: int = 16,
+    eps: float = 1e-6,
+    *,
+    cu_seqlens: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""TTT-Linear. Per head, with an inner model f of weights W [D,D] and b [D], for each token t::
+
+        f(x; W, b) = x + LN(W^T x + b)                      LN: a layer norm with weight, bias and eps
+        W, b <- W, b - eta_t (the gradient of |f(k_t) - v_t|^2 / 2 by W and b, at the W and b with which
+                              the mini-batch of token t began)
+        o_t = f(q_t; W, b)
+
+    Mini-batches are counted from the beginning of a sequence. The state holds W and b as they are now and as
+    they were when the mini-batch began, and how many of its tokens have been seen, so a sequence may be cut
+    anywhere.
+
+    Args:
+        q, k, v: [B,T,H,D]
+        eta: [B,T,H], the step, of the type of k or float32
+        weight, bias: [H,D], of the norm, of the type of k or float32
+        W, b, position: the state, [B,2,H,D,D], [B,2,H,D] and [B], zeros without them
+        mini_batch: tokens, 1 to 64
+        eps: inside the square root of the norm
+        cu_seqlens: bounds of packed sequences
+
+    Returns:
+        o [B,T,H,D], and W, b and position after the last token
+
+    >>> q, k, v = torch.randn(3, 1, 6, 2, 8).double()
+    >>> eta, one = torch.full((1, 6, 2), 0.1).double(), torch.ones(2, 8).double()
+    >>> o, *state = lrnn.ttt(q, k, v, eta, one, 0 * one, mini_batch=4)
+    >>> first, *half = lrnn.ttt(q[:, :3], k[:, :3], v[:, :3], eta[:, :3], one, 0 * one, mini_batch=4)
+    >>> second, *_ = lrnn.ttt(q[:, 3:], k[:, 3:], v[:, 3:], eta[:, 3:], one, 0 * one, *half, mini_batch=4)
+    >>> torch.allclose(torch.cat([first, second], 1), o), state[2].item()
+    (True, 2.0)
+    """
+    o, last_W, last_b, last_position = _ttt(
+        q, k, v, eta, weight, bias, W, b, position, mini_batch, eps, cu_seqlens=cu_seqlens
+    )
+    return o, last_W, last_b, last_position
 
 
 @in_our_words

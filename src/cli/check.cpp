@@ -42,6 +42,12 @@ template <class T> Json or_null(const std::optional<T>& value) {
 }
 Json range_of(bool negative) { return Json::array({negative ? -1 : 0, 1}); }
 
+// That of the eigenvalues; Titans' is that of theta, and TTT has none.
+Json range_of(const compile::Verdict& v) {
+  if (v.family == compile::Verdict::kTitans) return Json::array({0, v.negative ? 2 : 1});
+  return v.family == compile::Verdict::kTtt ? Json(nullptr) : range_of(v.negative);
+}
+
 Json class_json(const Class& c) {
   Json levels = Json::array();
   for (const auto& level : c.levels)
@@ -74,7 +80,7 @@ Json plan_json(const compile::Plan& p) {
 
 Json verdict_json(const compile::Verdict& v) {
   return {{"family", compile::name_of(v.family)},
-          {"range", range_of(v.negative)},
+          {"range", range_of(v)},
           {"householders", or_null(v.householders)},
           {"layers", v.layers ? Json(*v.layers) : Json("any")},
           {"verdict", compile::name_of(v.answer)},
@@ -177,7 +183,12 @@ void print_text(const Checked& c) {
             << sentence("DeltaNet and DeltaProduct, [0,1],",
                         find(c, compile::Verdict::kDeltaProduct, false, any, any))
             << sentence("DeltaNet (1 layer, [-1,1])",
-                        find(c, compile::Verdict::kDeltaProduct, true, 1, 1));
+                        find(c, compile::Verdict::kDeltaProduct, true, 1, 1))
+            << sentence("Titans, theta in [0,1],",
+                        find(c, compile::Verdict::kTitans, false, any, any))
+            << sentence("Titans (1 layer, theta in [0,2])",
+                        find(c, compile::Verdict::kTitans, true, any, 1))
+            << sentence("TTT-Linear", find(c, compile::Verdict::kTtt, true, any, any));
   std::cout << "\nDeltaProduct with eigenvalues in [-1,1]:\n" << grid(c);
   std::cout << "\nplans:\n";
   for (const auto& p : c.plans)
@@ -193,7 +204,7 @@ void print_text(const Checked& c) {
   std::cout
       << "\nyes: a plan compiles, exact at every length; exists: a theorem grants it; ?: no "
          "theorem either way.\n"
-         "D1 to D4 are derived in docs/theory.md. Groups need beta = 2 exactly, which a sigmoid\n"
+         "D1 to D7 are derived in docs/theory.md. Groups need beta = 2 exactly, which a sigmoid\n"
          "reaches only when it saturates.\n";
 }
 

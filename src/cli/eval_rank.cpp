@@ -173,8 +173,9 @@ void measure_ranks(Ranked& one, const EvalArguments& a) {
                                [](const auto& domain) { return !domain.heads.empty(); });
   if (!any)
     throw Error(cat("no layer of ", one.folder, " keeps a matrix whose rank could be taken"),
-                "delta_product, gla, rwkv7 and mlstm have one; attention keeps the tokens "
-                "themselves, mamba and slstm numbers by channel");
+                "delta_product, gla, rwkv7 and mlstm have one; those of titans and ttt are not "
+                "followed, attention keeps the tokens themselves, mamba and slstm "
+                "numbers by channel");
 }
 
 }  // namespace

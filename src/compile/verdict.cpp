@@ -8,7 +8,7 @@
 namespace lrnn::compile {
 namespace {
 
-// D1 to D4 are derived in docs/theory.md.
+// D1 to D7 are derived in docs/theory.md.
 constexpr const char* kParity = "Theorem 1 of Grazzi et al.";
 constexpr const char* kCounting = "Theorem 2 of Grazzi et al.";
 constexpr const char* kStarFree = "Sarrof et al., Theorem 4";
@@ -19,6 +19,9 @@ constexpr const char* kUniversal = "D4";
 constexpr const char* kOneLayer = "D1";
 constexpr const char* kOrthogonal = "DeltaProduct, orthogonal groups";
 constexpr const char* kSymmetric = "DeltaProduct, symmetric groups in 3 or 4 layers";
+constexpr const char* kToggles = "D5";
+constexpr const char* kSwings = "D6";
+constexpr const char* kSnaps = "D7";
 constexpr const char* kNothing = "no theorem either way";
 
 // The number of rows is the number of questions; each is answered by one function below.
@@ -31,6 +34,8 @@ class Judge {
     switch (v.family) {
       case Verdict::kDiagonal: return v.negative ? signed_diagonal(v) : positive_diagonal(v);
       case Verdict::kDiagonalComplex: return complex_diagonal(v);
+      case Verdict::kTitans: return titans(v);
+      case Verdict::kTtt: return ttt(v);
       default: return v.negative ? reflecting(v) : contracting(v);
     }
   }
@@ -168,6 +173,35 @@ class Judge {
     return unlimited(v);
   }
 
+  // Without momentum and forgetting it is DeltaNet, so what that can do it can. What DeltaNet
+  // cannot do says nothing: its proofs have one reflection a token and no momentum.
+  Verdict titans(const Verdict& v) const {
+    Verdict as = v;
+    as.family = Verdict::kDiagonal;
+    if (const Verdict toggles = signed_diagonal(as); toggles.answer == Verdict::kYes)
+      return yes(v, Verdict::kExistence, kToggles,
+                 cat("a head keeps, overwrites or flips a number: ", toggles.reason));
+    as.family = Verdict::kDeltaProduct, as.householders = 1;
+    const Verdict net = v.negative ? reflecting(as) : contracting(as);
+    if (net.answer == Verdict::kYes)
+      return yes(v, Verdict::kExistence, net.theorem,
+                 cat("without momentum and forgetting it is DeltaNet: ", net.reason));
+    if (c_.group && c_.symbols == 1)
+      return yes(
+          v, Verdict::kExistence, kSwings,
+          "there is one letter, and a memory with momentum swings with any period from 6 on");
+    return unknown(v,
+                   "momentum gives complex eigenvalues, so the limits of DeltaNet do not bind it");
+  }
+
+  // Not linear in its state, so theorems about eigenvalues neither grant nor forbid anything.
+  Verdict ttt(const Verdict& v) const {
+    if (c_.group && c_.two_group && e_.halvings <= 1)
+      return yes(v, Verdict::kExistence, kSnaps,
+                 "with mini-batches of one token a step that is too large flips a sign, and snaps");
+    return unknown(v, "it is not linear in its state, so eigenvalues decide nothing");
+  }
+
   // Constructions that a theorem grants and that we do not build: registers written row by row.
   std::optional<Verdict> overwrites(const Verdict& v) const {
     if (c_.definite && within(v.householders, *c_.definite) && v.negative)
@@ -199,8 +233,8 @@ class Judge {
 }  // namespace
 
 std::string name_of(Verdict::Family family) {
-  static const char* names[] = {"diagonal", "diagonal_complex", "delta_product",
-                                "gated_delta_product"};
+  static const char* names[] = {
+      "diagonal", "diagonal_complex", "delta_product", "gated_delta_product", "titans", "ttt"};
   return names[family];
 }
 std::string name_of(Verdict::Answer answer) {
@@ -234,6 +268,9 @@ std::vector<Verdict> verdicts(const Class& c, const Evidence& e, const std::vect
     for (const bool negative : {false, true})
       for (const auto& k : steps)
         for (const auto& l : depths) ask(family, negative, k, l);
+  for (const bool negative : {false, true})
+    for (const auto& l : depths) ask(Verdict::kTitans, negative, std::nullopt, l);
+  for (const auto& l : depths) ask(Verdict::kTtt, true, std::nullopt, l);
   return out;
 }
 

@@ -8,11 +8,13 @@
 
 namespace lrnn::compile {
 
-// Whether a family of linear RNNs can follow the automaton on words of every length.
+// Whether a family of RNNs can follow the automaton on words of every length.
 struct Verdict {
-  enum Family { kDiagonal, kDiagonalComplex, kDeltaProduct, kGatedDeltaProduct };
+  enum Family { kDiagonal, kDiagonalComplex, kDeltaProduct, kGatedDeltaProduct, kTitans, kTtt };
   Family family = kDiagonal;
-  bool negative = false;                // range [-1, 1] rather than [0, 1]
+  // Range [-1, 1] rather than [0, 1]; of kTitans theta reaches to 2 rather than to 1, kTtt has
+  // none.
+  bool negative = false;
   std::optional<int64_t> householders;  // none where the family has none, or for any number
   std::optional<int64_t> layers;        // none: any number
   enum Answer { kYes, kNo, kUnknown } answer = kUnknown;

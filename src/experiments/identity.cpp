@@ -6,7 +6,7 @@ namespace lrnn::experiments {
 namespace {
 
 std::string name_for_people(const std::string& mixer) {
-  static constexpr std::array<std::pair<const char*, const char*>, 11> kNames = {
+  static constexpr std::array<std::pair<const char*, const char*>, 13> kNames = {
       {{"attention", "Transformer"},
        {"mlstm", "mLSTM"},
        {"slstm", "sLSTM"},
@@ -15,6 +15,8 @@ std::string name_for_people(const std::string& mixer) {
        {"delta_product", "DeltaProduct"},
        {"gla", "GLA"},
        {"rwkv7", "RWKV-7"},
+       {"titans", "Titans"},
+       {"ttt", "TTT-Linear"},
        {"full_matrix", "full matrix"},
        {"matrix_product", "matrix product"},
        {"diagonal", "diagonal"}}};

@@ -59,6 +59,7 @@ const char* name(Kind kind) {
     case Kind::kHouseholders: return "householders";
     case Kind::kDecayAndStep: return "decay_and_step";
     case Kind::kDiagonal: return "diagonal";
+    case Kind::kMomentum: return "momentum";
     case Kind::kForgetGate: return "forget_gate";
     case Kind::kMatrix: return "matrix";
     case Kind::kJacobian: return "jacobian";
@@ -78,6 +79,10 @@ const char* about(Kind kind) {
     case Kind::kDiagonal:
       return "The numbers by which a token multiplies the entries of the state: the eigenvalues of "
              "a diagonal matrix. A negative one flips a sign, which counts modulo 2.";
+    case Kind::kMomentum:
+      return "Eigenvalues of the matrix that a token applies to a memory and its momentum "
+             "together, the two in the plane of the key; all others are 1 - alpha or eta. A pair "
+             "off the real line swings, a negative one flips a sign, which counts modulo 2.";
     case Kind::kForgetGate:
       return "Forget gates: the one number by which a token multiplies all of a head's memory. "
              "They lie between 0 and 1, so nothing flips.";
@@ -110,6 +115,12 @@ std::optional<Transition> read_transition(const Observed& observed) {
                       0,
                       eigenvalues(told.get("log_w", 4, kHeads), told.get("a", 4, kHeads),
                                   told.get("kk", 4, kHeads)),
+                      {}};
+  if (told.has("key") && told.has("theta") && told.has("eta") && told.has("alpha"))
+    return Transition{Kind::kMomentum,
+                      0,
+                      eigenvalues(told.get("theta", 3, "[B,T,H]"), told.get("eta", 3, "[B,T,H]"),
+                                  told.get("alpha", 3, "[B,T,H]"), told.get("key", 4, kHeads)),
                       {}};
   if (told.has("jacobian"))
     return Transition{Kind::kJacobian, 0, eigenvalues_of(told.square("jacobian", 5, "[B,T,H,n,n]")),
@@ -152,6 +163,15 @@ Tensor eigenvalues(const Tensor& log_w, const Tensor& a, const Tensor& kk) {
   const Tensor w = log_w.to(torch::kFloat64).exp(), u = kk.to(torch::kFloat64);
   const Tensor A = w.diag_embed() - (a.to(torch::kFloat64) * u).unsqueeze(-1) * u.unsqueeze(-2);
   return torch::linalg_eigvals(A);
+}
+
+// In the plane of the key the matrix is [[1 - alpha - s, eta], [-s, eta]] with s = theta |k|^2.
+Tensor eigenvalues(const Tensor& theta, const Tensor& eta, const Tensor& alpha, const Tensor& key) {
+  const auto wide = [](const Tensor& x) { return x.to(torch::kFloat64); };
+  const Tensor keep = 1 - wide(alpha),
+               half = (keep + wide(eta) - wide(theta) * wide(key).square().sum(-1)) / 2;
+  const Tensor root = (half.square() - keep * wide(eta)).to(torch::kComplexDouble).sqrt();
+  return torch::stack({half + root, half - root}, -1);
 }
 
 using torch::Tensor;

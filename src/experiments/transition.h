@@ -11,7 +11,15 @@
 namespace lrnn::experiments {
 
 // What the numbers of a layer are.
-enum class Kind { kHouseholders, kDecayAndStep, kDiagonal, kForgetGate, kMatrix, kJacobian };
+enum class Kind {
+  kHouseholders,
+  kDecayAndStep,
+  kDiagonal,
+  kMomentum,
+  kForgetGate,
+  kMatrix,
+  kJacobian
+};
 const char* name(Kind kind);   // for programs: "householders", "diagonal", …
 const char* about(Kind kind);  // for people: a sentence or two
 
@@ -38,6 +46,11 @@ torch::Tensor eigenvalues(const Householders& product);
 // Of diag(e^log_w) - (a kk) kk^T, all [B,T,H,K]: complex [B,T,H,K].
 torch::Tensor eigenvalues(const torch::Tensor& log_w, const torch::Tensor& a,
                           const torch::Tensor& kk);
+
+// Of memory and momentum together (mixers/mixer.h), those that are not 1 - alpha or eta: a pair in
+// the plane of the key, complex [B,T,H,2]. theta, eta and alpha [B,T,H], key [B,T,H,K].
+torch::Tensor eigenvalues(const torch::Tensor& theta, const torch::Tensor& eta,
+                          const torch::Tensor& alpha, const torch::Tensor& key);
 
 // What one letter does to the outputs of a recurrence that is not linear, as far as a line can say
 // it: of the map `after` = A `before` + b with the least squared error, the eigenvalue of A that is

@@ -15,7 +15,7 @@ struct Known {
 };
 
 // Any two of these models are 17 or more apart in CIELAB, to protanopes and deuteranopes as well.
-constexpr std::array<Known, 17> kKnown = {{
+constexpr std::array<Known, 19> kKnown = {{
     {"attention", {"#5A5A5A", "", kCircle}},
     {"mlstm", {"#CC79A7", "", kSquare}},
     {"slstm", {"#E69F00", "", kTriangle}},
@@ -26,6 +26,8 @@ constexpr std::array<Known, 17> kKnown = {{
     {"delta_product 4", {"#6622EE", "", kDiamond}},
     {"gla", {"#8FB050", "", kTip}},
     {"rwkv7", {"#4477FF", "", kCross}},
+    {"titans", {"#7722BB", "", kCircle}},
+    {"ttt", {"#66BB77", "", kSquare}},
     {"diagonal", {"#7799FF", "", kTip}},
     {"full_matrix", {"#884422", "", kCross}},
     {"matrix_product", {"#555577", "", kSquare}},

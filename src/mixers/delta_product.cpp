@@ -239,7 +239,6 @@ class DeltaProduct final : public Mixer, public HasPacks {
 
 void DeltaProduct::initialise(const Init& init) {
   const torch::NoGradGuard no_grad;
-  const bool fla = init.scheme == "fla";
   for (const auto& item : named_parameters()) {
     const auto& name = item.key();
     Tensor w = item.value();
@@ -252,13 +251,8 @@ void DeltaProduct::initialise(const Init& init) {
       w.log_();
     } else if (name == "dt_bias") {
       fill_inverse_softplus(w, init.seed, name);
-    } else if (fla) {
-      fill_normal(w, init.seed, name, init.std);
     } else {
-      const double bound = w.dim() == 3
-                               ? 1 / std::sqrt(double(w.size(2)))
-                               : init.gain * std::sqrt(6.0 / double(w.size(0) + w.size(1)));
-      fill_uniform(w, init.seed, name, -bound, bound);
+      fill_weight(w, init, name);
     }
   }
 }

@@ -38,15 +38,16 @@ struct GlaConfig {
 class Gla final : public Mixer {
  public:
   Gla(int64_t width, const GlaConfig& c) : c_(c) {
+    for (auto* x : {&q_, &k_, &v_}) x->heads = c.heads;
     const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
-    q_proj_ = add<Linear>("q_proj", width, keys);
-    k_proj_ = add<Linear>("k_proj", width, keys);
-    v_proj_ = add<Linear>("v_proj", width, values);
+    q_.proj = add<Linear>("q_proj", width, keys);
+    k_.proj = add<Linear>("k_proj", width, keys);
+    v_.proj = add<Linear>("v_proj", width, values);
     gk_proj_ = add<LowRank>("gk_proj", width, c.gate_rank, keys, true, "0", "1");
     if (c.conv > 0) {
-      q_conv_ = add<ShortConv>("q_conv1d", keys, c.conv);
-      k_conv_ = add<ShortConv>("k_conv1d", keys, c.conv);
-      v_conv_ = add<ShortConv>("v_conv1d", values, c.conv);
+      q_.conv = add<ShortConv>("q_conv1d", keys, c.conv);
+      k_.conv = add<ShortConv>("k_conv1d", keys, c.conv);
+      v_.conv = add<ShortConv>("v_conv1d", values, c.conv);
     }
     if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, values);
     norm_ = add<RmsNorm>(c.output_gate ? "g_norm_swish_gate" : "g_norm", c.value_dim, c.norm_eps);
@@ -60,11 +61,11 @@ class Gla final : public Mixer {
                 tensors);
     const Tensor& ends = context.read_at;
     const Tensor pick = ends.defined() ? ends.unsqueeze(0) : ends;
-    const Tensor q = query(x, state, context, pick);
+    const Tensor q = q_.ends(x, state, 1, context);
     const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
     ops::GatedLinearAttention in;
-    in.k = convolve(x.through(*k_proj_), k_conv_, state, 2, context, c_.key_dim);
-    in.v = convolve(x.through(*v_proj_), v_conv_, state, 3, context, c_.value_dim);
+    in.k = k_.forward(x, state, 2, context);
+    in.v = v_.forward(x, state, 3, context);
     in.log_gate = log_gate(x);
     in.state = state[0], in.negative = c_.range.lo < 0, in.cu_seqlens = context.cu_seqlens;
     in.q = q, in.read_at = context.read_at;
@@ -84,16 +85,12 @@ class Gla final : public Mixer {
     for (const auto& item : named_parameters()) {
       const auto& name = item.key();
       Tensor w = item.value();
-      const double xavier = w.dim() == 2 ? std::sqrt(6.0 / double(w.size(0) + w.size(1))) : 0;
-      const double bound = w.dim() == 3 ? 1 / std::sqrt(double(w.size(2))) : init.gain * xavier;
       if (name.ends_with("bias"))
         w.fill_(0);
       else if (w.dim() == 1)
         w.fill_(1);
-      else if (init.scheme == "fla")
-        fill_normal(w, init.seed, name, init.std);
       else
-        fill_uniform(w, init.seed, name, -bound, bound);
+        fill_weight(w, init, name);
     }
   }
   int64_t state_size() const override {
@@ -104,21 +101,6 @@ class Gla final : public Mixer {
   template <class Module, class... Arguments>
   std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
     return register_module(name, std::make_shared<Module>(arguments...));
-  }
-
-  // [..,H*D] to [..,H,D], through the convolution where there is one.
-  Tensor convolve(const Tensor& y, const std::shared_ptr<ShortConv>& conv, State& state,
-                  size_t which, const Context& context, int64_t D) const {
-    const Tensor out = conv ? conv->forward(y, state[which], true, context.cu_seqlens) : y;
-    return out.unflatten(-1, {c_.heads, D});
-  }
-
-  // At the rows `pick` [1,S], the ends, or everywhere when it is undefined.
-  Tensor query(const Rows& x, State& state, const Context& context, const Tensor& pick) const {
-    const auto heads = [&](const Tensor& q) { return q.unflatten(-1, {c_.heads, c_.key_dim}); };
-    if (!q_conv_) return heads(x.through(*q_proj_, pick));
-    if (pick.defined()) return heads(q_conv_->ends(x, *q_proj_, state[1], true, context));
-    return convolve(x.through(*q_proj_), q_conv_, state, 1, context, c_.key_dim);
   }
 
   // The logarithm of a gate near 1 needs more digits than bfloat16 has.
@@ -138,9 +120,9 @@ class Gla final : public Mixer {
   }
 
   GlaConfig c_;
-  std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, g_proj_, o_proj_;
+  std::shared_ptr<Linear> g_proj_, o_proj_;
   std::shared_ptr<LowRank> gk_proj_;
-  std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
+  HeadProjection q_, k_, v_;
   std::shared_ptr<RmsNorm> norm_;
 };
 

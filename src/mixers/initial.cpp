@@ -51,6 +51,14 @@ void fill_normal(torch::Tensor weight, uint64_t seed, const std::string& name, d
   });
 }
 
+void fill_weight(torch::Tensor weight, const Mixer::Init& init, const std::string& name) {
+  if (init.scheme == "fla") return fill_normal(weight, init.seed, name, init.std);
+  const double bound = weight.dim() == 3
+                           ? 1 / std::sqrt(double(weight.size(2)))
+                           : init.gain * std::sqrt(6.0 / double(weight.size(0) + weight.size(1)));
+  fill_uniform(weight, init.seed, name, -bound, bound);
+}
+
 void fill_inverse_softplus(torch::Tensor weight, uint64_t seed, const std::string& name) {
   const torch::NoGradGuard no_grad;
   fill_uniform(weight, seed, name, std::log(0.001), std::log(0.1));

@@ -97,6 +97,22 @@ Tensor ShortConv::ends(const Rows& x, const Linear& linear, Tensor& state, bool 
   return out.y;
 }
 
+Tensor HeadProjection::forward(const Rows& x, State& state, size_t which,
+                               const Context& context) const {
+  const Tensor y = x.through(*proj);
+  const Tensor out = conv ? conv->forward(y, state[which], true, context.cu_seqlens) : y;
+  return out.unflatten(-1, {heads, -1});
+}
+
+Tensor HeadProjection::ends(const Rows& x, State& state, size_t which,
+                            const Context& context) const {
+  const Tensor& at = context.read_at;
+  if (!at.defined()) return forward(x, state, which, context);
+  const Tensor out =
+      conv ? conv->ends(x, *proj, state[which], true, context) : x.through(*proj, at.unsqueeze(0));
+  return out.unflatten(-1, {heads, -1});
+}
+
 Tensor shifted(const Tensor& x, Tensor& state, const Context& context) {
   const int64_t B = x.size(0), T = x.size(1), rows = B * T;
   if (!context.cu_seqlens.defined() && T > 0) {

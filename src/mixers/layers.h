@@ -145,6 +145,19 @@ class ShortConv : public Weighted {
   Tensor bias;  // [C], or undefined; the weight is [C,1,W]
 };
 
+// W x as heads [..,H,D], through a short convolution with SiLU where there is one, whose memory is
+// state[which].
+struct HeadProjection {
+  Tensor forward(const Rows& x, std::vector<Tensor>& state, size_t which,
+                 const Context& context) const;
+  // Where nobody reads more than the last row of each sequence (Context::read_at), only those.
+  Tensor ends(const Rows& x, std::vector<Tensor>& state, size_t which,
+              const Context& context) const;
+  std::shared_ptr<Linear> proj;
+  std::shared_ptr<ShortConv> conv;
+  int64_t heads = 1;
+};
+
 // second(activation(first(x))) through a narrow middle, the second with or without a bias. The
 // names are those of the checkpoints.
 class LowRank : public torch::nn::Module {

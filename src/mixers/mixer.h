@@ -35,6 +35,9 @@ struct Context {
   //   k, beta        [B,T,N,H,K], [B,T,N,H]   per head the product of I - beta_j k_j k_j^T,
   //     log_gate     [B,T,H], or not at all   times e^log_gate
   //   log_w, a, kk   [B,T,H,K] each           per head diag(e^log_w) - (a kk) kk^T
+  //   theta, eta,    [B,T,H] each             per head, of memory and momentum together:
+  //     alpha, key   [B,T,H,K]                [[(1-alpha) I - theta k k^T, eta I],
+  //                                            [-theta k k^T, eta I]]
   //   gate           [B,T,H,n]                per head diag(gate)
   //   transition     [B,T,..]                 diag(transition), all channels together
   //   forget_gate    [B,T,H]                  per head forget_gate times the identity

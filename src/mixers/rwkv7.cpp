@@ -199,11 +199,8 @@ void Rwkv7::initialise(const Init& init) {
       w.copy_(-6.5 + 5 * ramp.pow(0.85));
     } else if (name == "r_k" || name.ends_with("bias")) {
       w.fill_(0);
-    } else if (init.scheme == "fla") {
-      fill_normal(w, init.seed, name, init.std);
     } else {
-      const double bound = init.gain * std::sqrt(6.0 / double(w.size(0) + w.size(1)));
-      fill_uniform(w, init.seed, name, -bound, bound);
+      fill_weight(w, init, name);
     }
   }
 }

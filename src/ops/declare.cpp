@@ -27,6 +27,9 @@ std::string argument(const char* name, double standard) {
 std::string argument(const char* name, bool standard) {
   return cat("bool ", name, "=", standard ? "True" : "False");
 }
+std::string argument(const char* name, int64_t standard) {
+  return cat("int ", name, "=", standard);
+}
 std::string argument(const char* name, const std::string& standard) {
   return cat("str ", name, "=\"", standard, "\"");
 }
@@ -64,10 +67,10 @@ void refuse_derivatives(torch::Library& m, const std::vector<std::string>& names
 
 // The ops as torch sees them: namespace lrnn. Each op's own folder adds its own.
 TORCH_LIBRARY(lrnn, m) {
-  refuse_derivatives(m, {"add_norm", "add_norm_backward", "block_gradient", "block_product",
-                         "draw_tokens", "few_linear", "few_linear_backward", "gated_mlp",
-                         "gated_mlp_backward", "give_rows", "take_rows", "thin_linear",
-                         "unit_conv_backward", "unit_conv_forward"});
+  refuse_derivatives(
+      m, {"add_norm", "add_norm_backward", "block_gradient", "block_product", "draw_tokens",
+          "few_linear", "few_linear_backward", "gated_mlp", "gated_mlp_backward", "give_rows",
+          "take_rows", "thin_linear", "unit_conv_backward", "unit_conv_forward"});
 }
 
 }  // namespace lrnn::ops

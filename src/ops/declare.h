@@ -24,6 +24,7 @@ namespace lrnn::ops {
 std::string argument(const Field& field, bool inner);
 std::string argument(const char* name, double standard);
 std::string argument(const char* name, bool standard);
+std::string argument(const char* name, int64_t standard);
 std::string argument(const char* name, const std::string& standard);
 std::string argument(const char* name, const std::optional<double>& standard);
 

@@ -8,7 +8,9 @@
 #include "ops/selective_scan/case.h"
 #include "ops/short_conv/case.h"
 #include "ops/slstm/case.h"
+#include "ops/titans/case.h"
 #include "ops/torch.h"
+#include "ops/ttt/case.h"
 #include "ops/wide_sigmoid/wide_sigmoid.h"
 
 namespace lrnn::ops {
@@ -99,6 +101,8 @@ std::vector<CheckedOp> every_op() {
       declared(heads_cases(), make_rwkv7, rwkv7, rwkv7_definition),
       declared(slstm_cases(), make_slstm, slstm, slstm_definition),
       declared(mlstm_cases(), make_mlstm, mlstm, mlstm_definition),
+      declared(titans_cases(), make_titans, titans, titans_definition),
+      declared(ttt_cases(), make_ttt, ttt, ttt_definition),
       declared(short_conv_cases(), make_short_conv, short_conv, short_conv_definition),
       op_of("unit_conv", true, unit_conv_cases(), unit_conv_problem),
       declared(rows, make_rms_norm, rms<rms_norm>, rms<rms_norm_definition>, false),

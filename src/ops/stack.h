@@ -19,6 +19,7 @@ inline c10::IValue to_value(const Tensor& x) {
 inline Tensor from_value(const c10::IValue& x) { return x.isNone() ? Tensor() : x.toTensor(); }
 inline void from_value(const c10::IValue& from, double& to) { to = from.toDouble(); }
 inline void from_value(const c10::IValue& from, bool& to) { to = from.toBool(); }
+inline void from_value(const c10::IValue& from, int64_t& to) { to = from.toInt(); }
 inline void from_value(const c10::IValue& from, std::string& to) { to = from.toStringRef(); }
 inline void from_value(const c10::IValue& from, std::optional<double>& to) {
   to = from.isNone() ? std::nullopt : std::optional(from.toDouble());

@@ -57,6 +57,8 @@ constexpr auto kDiag = Verdict::kDiagonal;
 constexpr auto kComplex = Verdict::kDiagonalComplex;
 constexpr auto kDelta = Verdict::kDeltaProduct;
 constexpr auto kGated = Verdict::kGatedDeltaProduct;
+constexpr auto kTitans = Verdict::kTitans;
+constexpr auto kTtt = Verdict::kTtt;
 constexpr int64_t kAny = Judged::kAny;
 
 TEST(Verdicts, Parity) {
@@ -137,6 +139,33 @@ TEST(Verdicts, LettersDecideNotTheGroup) {
   const Judged q8(of_group("Q8"));
   EXPECT_EQ(q8(kDelta, true, 4, 1), "yes compiled");
   EXPECT_NE(q8(kDelta, true, 3, 1), "no");  // we know no plan, and no theorem
+}
+
+// Sign flips with every gate in [0,1]; beyond those it has DeltaNet's powers, not its limits.
+TEST(Verdicts, TitansFlipsWithinItsRange) {
+  const Judged parity(of_example("parity")), three(of_group("Z3")), four(of_group("Z4")),
+      five(of_group("S5"));
+  EXPECT_EQ(parity(kTitans, false, kAny, 1), "yes existence");
+  EXPECT_EQ(parity(kTitans, true, kAny, 1), "yes existence");
+  EXPECT_EQ(four(kTitans, false, kAny, 2), "yes existence");
+  EXPECT_EQ(four(kTitans, false, kAny, kAny), "yes existence");
+  EXPECT_EQ(five(kTitans, false, kAny, kAny), "unknown");
+  EXPECT_EQ(five(kTitans, true, kAny, kAny), "yes existence");
+  EXPECT_EQ(five(kTitans, true, kAny, 1), "unknown");
+  EXPECT_EQ(three(kTitans, true, kAny, 2), "yes existence");
+  EXPECT_EQ(Judged(of_example("dyck1_2"))(kTitans, false, kAny, kAny), "yes existence");
+  // One letter and nothing to wait for: (aaa)*.
+  automata::Source thirds;
+  thirds.has_regex = true, thirds.regex = "(aaa)*", thirds.alphabet = "a";
+  EXPECT_EQ(Judged(thirds)(kTitans, false, kAny, 1), "yes existence");
+}
+
+// A nonlinear one is granted what was built for it, and forbidden nothing.
+TEST(Verdicts, TttFlipsAndNothingElseIsKnown) {
+  EXPECT_EQ(Judged(of_example("parity"))(kTtt, true, kAny, 1), "yes existence");
+  for (const char* group : {"Z3", "Z4", "S5"})
+    EXPECT_EQ(Judged(of_group(group))(kTtt, true, kAny, kAny), "unknown") << group;
+  EXPECT_EQ(Judged(of_example("dyck1_2"))(kTtt, true, kAny, kAny), "unknown");
 }
 
 // What must hold between the rows of any automaton.

@@ -8,6 +8,7 @@
 
 #include "experiments/transition.h"
 #include "ops/torch.h"
+#include "tests/close.h"
 #include "tests/experiments/folder.h"
 
 namespace lrnn::experiments {
@@ -88,11 +89,32 @@ TEST(Spectrum, OfADecayAndARankOneStep) {
     EXPECT_NEAR(std::abs(values[i] - std::exp(-0.25)), 0, 1e-6);
 }
 
+TEST(Spectrum, OfAMemoryWithMomentumIsThatOfTheWholeMatrix) {
+  torch::manual_seed(4);
+  const int64_t K = 3;
+  const auto rand = [](torch::IntArrayRef shape) { return torch::rand(shape, torch::kFloat64); };
+  const Tensor theta = 2 * rand({1, 1, 40}), eta = rand({1, 1, 40}), alpha = rand({1, 1, 40}),
+               key = rand({1, 1, 40, K});
+  const Tensor pairs = eigenvalues(theta, eta, alpha, key);
+  for (int64_t i = 0; i < 40; ++i) {
+    const auto at = [&](const Tensor& x) { return x[0][0][i]; };
+    const Tensor I = torch::eye(K, torch::kFloat64), step = at(theta) * at(key).outer(at(key));
+    const Tensor A = torch::cat({torch::cat({(1 - at(alpha)) * I - step, at(eta) * I}, 1),
+                                 torch::cat({-step, at(eta) * I}, 1)});
+    const Tensor others = torch::stack({1 - at(alpha), at(eta)}).repeat({K - 1});
+    const Tensor sum = (pairs[0][0][i].sum() + others.sum()).abs(),
+                 product = (pairs[0][0][i].prod() * others.prod()).abs();
+    EXPECT_CLOSE_TO("trace", sum, A.trace().abs(), 1e-9);
+    EXPECT_CLOSE_TO("determinant", product, torch::linalg_det(A).abs(), 1e-9);
+  }
+}
+
 std::string kind_of(const std::string& mixer) {
   if (mixer.starts_with("delta")) return "householders";
   if (mixer == "rwkv7") return "decay_and_step";
+  if (mixer == "titans") return "momentum";
   if (mixer == "mlstm") return "forget_gate";
-  if (mixer == "slstm") return "jacobian";
+  if (mixer == "slstm" || mixer == "ttt") return "jacobian";
   return mixer.find("matrix") == std::string::npos ? "diagonal" : "matrix";
 }
 
@@ -126,10 +148,10 @@ TEST(Told, NothingIsSaidInAWayThatHelps) {
 TEST(Kinds, EachHasANameAndSaysWhatItIs) {
   std::set<std::string> names, sentences;
   for (const auto kind : {Kind::kHouseholders, Kind::kDecayAndStep, Kind::kDiagonal,
-                          Kind::kForgetGate, Kind::kMatrix, Kind::kJacobian})
+                          Kind::kMomentum, Kind::kForgetGate, Kind::kMatrix, Kind::kJacobian})
     names.insert(lrnn::experiments::name(kind)), sentences.insert(about(kind));
-  EXPECT_EQ(names.size(), 6u);
-  EXPECT_EQ(sentences.size(), 6u);
+  EXPECT_EQ(names.size(), 7u);
+  EXPECT_EQ(sentences.size(), 7u);
   EXPECT_HAS(std::string(about(Kind::kJacobian)), "not linear");
   EXPECT_HAS(std::string(about(Kind::kForgetGate)), "Forget gates");
 }
@@ -192,7 +214,8 @@ TEST_P(OfMixer, LiesWhereItsRangeIs) {
   EXPECT_EQ(heads.front().layer, 1);
   EXPECT_EQ(heads.back().layer, 2);
   const bool positive = GetParam().find("[0, 1]") != std::string::npos;
-  const bool matrix = name == "full_matrix" || name == "matrix_product" || name == "slstm";
+  const bool matrix =
+      name == "full_matrix" || name == "matrix_product" || name == "slstm" || name == "ttt";
   for (const auto& head : heads) {
     EXPECT_EQ(head.tokens.size(), head.values.size());
     EXPECT_GT(int64_t(head.values.size()) + head.unit, 0);
@@ -208,8 +231,9 @@ INSTANTIATE_TEST_SUITE_P(Mixers, OfMixer,
                          testing::Values("delta_net", "delta_product, householders: 3",
                                          "mamba, range: [0, 1]", "mamba, range: [-1, 1]",
                                          "gla, range: [0, 1]", "gla, range: [-1, 1]", "rwkv7",
-                                         "mlstm", "slstm", "diagonal, range: [0, 1]", "diagonal",
-                                         "full_matrix", "matrix_product", "attention"));
+                                         "titans", "ttt, mini_batch: 2", "mlstm", "slstm",
+                                         "diagonal, range: [0, 1]", "diagonal", "full_matrix",
+                                         "matrix_product", "attention"));
 
 }  // namespace
 }  // namespace lrnn::experiments

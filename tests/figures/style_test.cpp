@@ -15,7 +15,7 @@ using Colour = std::array<double, 3>;
 const std::vector<std::string> kModels = {
     "attention",       "mlstm",           "slstm",           "mamba [-1,1]", "delta_net [-1,1]",
     "delta_product 2", "delta_product 3", "delta_product 4", "gla",          "rwkv7",
-    "diagonal",        "full_matrix",     "matrix_product"};
+    "diagonal",        "full_matrix",     "matrix_product",  "titans [0,1]", "ttt"};
 
 Colour linear(const std::string& hex) {
   Colour out;

@@ -60,6 +60,10 @@ std::vector<std::string> configs() {
         "name: attention\nheads: 4\nkv_heads: 2",
         "name: gla\nclamp: -0.05\nheads: 2",
         "name: rwkv7\nheads: 2\nhead_dim: 3\nvalue_rank: 4\nkey_eps: 0.000001",
+        "name: titans\nheads: 2\nkey_dim: 3\nvalue_dim: 5\nrange: [0, 2]\nconv: 0",
+        "name: titans\noutput_gate: true\nconv: 2",
+        "name: ttt\nheads: 2\nhead_dim: 5\nmini_batch: 3\noutput_gate: true",
+        "name: ttt\nheads: 3\nhead_dim: 4\nmini_batch: 1\nconv: 2\nstep: 2",
         "name: diagonal\nrange: [0, 1]",
         "name: matrix_product\nsize: 3",
         "name: leaky",
@@ -235,7 +239,8 @@ TEST_P(Contract, GradientsReachEveryParameterTheInputAndTheState) {
   for (auto& part : state) part = part.detach().requires_grad_();
   const State before = state;
   const Tensor x = random({2, 3, kWidth}).requires_grad_();
-  (run(x, state) * random({2, 3, kWidth})).sum().backward();
+  // From the beginning, too: some parameters are what the first token finds.
+  ((run(x, state) + run(x)) * random({2, 3, kWidth})).sum().backward();
   const auto moves = [](const Tensor& w) {
     return w.grad().defined() && w.grad().norm().item<double>() > 0;
   };
@@ -243,6 +248,7 @@ TEST_P(Contract, GradientsReachEveryParameterTheInputAndTheState) {
     EXPECT_TRUE(moves(item.value())) << item.key();
   EXPECT_TRUE(moves(x));
   for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].dim() == 1) continue;  // a count
     // A kernel of one looks at the current input only.
     if (before[i].dim() == 3 && before[i].size(2) == 1) continue;
     EXPECT_TRUE(moves(before[i])) << "state " << i;
@@ -313,11 +319,14 @@ TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
 // The names and shapes that mixer.h promises to those who look inside.
 TEST_P(Contract, SaysWhatItAppliesToItsState) {
   const std::map<std::string, int64_t> dimensions = {
-      {"k", 5},    {"beta", 4},        {"log_gate", 3}, {"log_w", 4},    {"a", 4},      {"kk", 4},
-      {"gate", 4}, {"forget_gate", 3}, {"matrix", 4},   {"jacobian", 5}, {"outputs", 4}};
+      {"k", 5},   {"beta", 4},        {"log_gate", 3}, {"log_w", 4},    {"a", 4},
+      {"kk", 4},  {"gate", 4},        {"theta", 3},    {"eta", 3},      {"alpha", 3},
+      {"key", 4}, {"forget_gate", 3}, {"matrix", 4},   {"jacobian", 5}, {"outputs", 4}};
   const std::vector<std::vector<std::string>> enough = {
-      {"k", "beta"},   {"log_w", "a", "kk"}, {"gate"},    {"transition"},
-      {"forget_gate"}, {"matrix"},           {"jacobian"}};
+      {"k", "beta"},        {"key", "theta", "eta", "alpha"},
+      {"log_w", "a", "kk"}, {"gate"},
+      {"transition"},       {"forget_gate"},
+      {"matrix"},           {"jacobian"}};
   const int64_t B = 2, T = 5;
   const Tensor x = random({B, T, kWidth});
   std::map<std::string, Tensor> told;

@@ -44,7 +44,7 @@ def check_float16_is_not_mixed():
 def check_int32_bounds():
     for name, function, tensors, options in problems(packed=True):
         want = everything(function, tensors, options)
-        narrow = {"cu_seqlens": options["cu_seqlens"].int()}
+        narrow = {**options, "cu_seqlens": options["cu_seqlens"].int()}
         for key, x in everything(function, tensors, narrow).items():
             assert torch.equal(x, want[key]), f"{name}: {key}"
         refused(lrnn.Error, "cu_seqlens is Short, but it must be int64 or int32", function, **tensors,

@@ -44,6 +44,15 @@ PAIRS = {
         lambda: lrnn.nn.RWKV7(hidden_size=WIDTH, head_dim=8, decay_low_rank_dim=5, a_low_rank_dim=6, gate_low_rank_dim=7,
                               allow_neg_eigval=True),
     ),
+    "titans": (
+        {"name": "titans", "heads": 2, "key_dim": 6, "value_dim": 8, "range": [0, 2], "output_gate": True},
+        lambda: lrnn.nn.Titans(WIDTH, heads=2, key_dim=6, value_dim=8, largest_step=2, output_gate=True),
+    ),
+    "titans, plain": ({"name": "titans", "heads": 2, "conv": 0}, lambda: lrnn.nn.Titans(WIDTH, heads=2, conv=0)),
+    "ttt": (
+        {"name": "ttt", "heads": 2, "head_dim": 8, "mini_batch": 4, "conv": 3, "step": 2.0, "output_gate": True},
+        lambda: lrnn.nn.TTT(WIDTH, heads=2, head_dim=8, mini_batch=4, conv=3, step=2, output_gate=True),
+    ),
     "mlstm": ({"name": "mlstm", "heads": 2}, lambda: lrnn.nn.MLSTM(WIDTH, heads=2)),
     "slstm": ({"name": "slstm", "heads": 2, "conv": 4}, lambda: lrnn.nn.SLSTM(WIDTH, heads=2, conv=4)),
 }

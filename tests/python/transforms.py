@@ -16,7 +16,8 @@ import lrnn
 
 torch.set_num_threads(1)  # the problems are too small to share
 # What each call of a batch may have its own of, but that is no sequence.
-PARAMETERS = {"selective_scan": {"A", "D", "delta_bias"}, "slstm": {"R", "bias"}, "short_conv": {"weight", "bias"}, "rms_norm": {"weight"}}
+PARAMETERS = {"selective_scan": {"A", "D", "delta_bias"}, "slstm": {"R", "bias"}, "ttt": {"weight", "bias"},
+              "short_conv": {"weight", "bias"}, "rms_norm": {"weight"}}
 
 
 class Calls(TorchDispatchMode):

@@ -56,8 +56,9 @@ assert {p["exactness"] for p in d["plans"]} <= {"exact", "drift"}
 rows = d["verdicts"]
 for r in rows:
     assert set(r) == {"family", "range", "householders", "layers", "verdict", "how", "theorem", "reason"}
-    assert r["family"] in ("diagonal", "diagonal_complex", "delta_product", "gated_delta_product")
-    assert r["range"] in ([0, 1], [-1, 1]) and r["verdict"] in ("yes", "no", "unknown")
+    assert r["family"] in ("diagonal", "diagonal_complex", "delta_product", "gated_delta_product", "titans", "ttt")
+    ranges = {"titans": ([0, 1], [0, 2]), "ttt": (None,)}.get(r["family"], ([0, 1], [-1, 1]))
+    assert r["range"] in ranges and r["verdict"] in ("yes", "no", "unknown")
     assert r["how"] in ("compiled", "existence", "theorem")
     assert r["layers"] == "any" or r["layers"] >= 1
     assert r["householders"] is None or r["householders"] >= 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""selective_scan, gated_linear_attention and rwkv7 as Python sees them.
+"""selective_scan, gated_linear_attention, rwkv7 and titans as Python sees them.
 
 Compares each with its recurrence written out, runs torch.autograd.gradcheck and
 torch.library.opcheck, and looks at an error message. LRNN_LIBRARY names the library. Without an
@@ -62,10 +62,26 @@ def rwkv7_recurrence(r, log_w, k, v, kk, a, S):
     return torch.stack(outputs, 1), S
 
 
+def titans_problem(dtype):
+    q, k, v, _, S = gla_problem(dtype)
+    return [q, F.normalize(k, dim=-1), v, *torch.rand(3, B, T, H, dtype=dtype), S, torch.randn_like(S)]
+
+
+def titans_recurrence(q, k, v, theta, eta, alpha, M, S):
+    outputs = []
+    for t in range(q.size(1)):
+        key, gate = k[:, t, :, :, None], lambda x: x[:, t, :, None, None]
+        S = gate(eta) * S - gate(theta) * key * (key.mT @ M - v[:, t, :, None])
+        M = (1 - gate(alpha)) * M + S
+        outputs.append((q[:, t, :, None] @ M).squeeze(-2))
+    return torch.stack(outputs, 1), M, S
+
+
 OPS = {
     "selective_scan": (scan_problem, scan_recurrence, {"negative": True}),
     "gated_linear_attention": (gla_problem, gla_recurrence, {}),
     "rwkv7": (rwkv7_problem, rwkv7_recurrence, {}),
+    "titans": (titans_problem, titans_recurrence, {}),
 }
 
 

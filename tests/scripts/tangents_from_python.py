@@ -48,6 +48,8 @@ def problems():
     rwkv = lambda b: [r(*b, H, K), -r(*b, H, K).abs(), r(*b, H, K), r(*b, H, V), unit(*b, H, K),
                       r(*b, H, K).sigmoid()]
     mlstm = lambda b: [r(*b, H, K), r(*b, H, K), r(*b, H, V), r(*b, H), r(*b, H)]
+    titans = lambda b: [r(*b, H, K), unit(*b, H, K), r(*b, H, V), *torch.rand(3, *b, H).double()]
+    ttt = lambda b: [r(*b, H, 4), r(*b, H, 4), r(*b, H, 4), torch.rand(*b, H).double() / 4, r(H, 4), r(H, 4)]
     packed = {"cu_seqlens": BOUNDS}
     yield "delta_product", lrnn.delta_product, delta(p) + [-torch.rand(*p, H).double(), r(B, H, K, V)], {}
     yield "delta_product, q to beta", lrnn.delta_product, delta(p), {"scale": 0.7}
@@ -63,6 +65,10 @@ def problems():
     yield "mlstm, packed", lrnn.mlstm, mlstm(P), packed
     yield "slstm", lrnn.slstm, [r(*p, H, 4, K), r(H, K, 4, K), r(H, 4, K), r(B, 4, H, K).abs()], {}
     yield "slstm, packed", lrnn.slstm, [r(*P, H, 4, K), r(H, K, 4, K)], packed
+    yield "titans", lrnn.titans, titans(p) + [r(B, H, K, V), r(B, H, K, V)], {}
+    yield "titans, packed", lrnn.titans, titans(P), {"scale": 0.5, **packed}
+    yield "ttt", lrnn.ttt, ttt(p) + [r(B, 2, H, 4, 4), r(B, 2, H, 4)], {"mini_batch": 2}
+    yield "ttt, packed", lrnn.ttt, ttt(P), {"mini_batch": 3, "eps": 0.1, **packed}
     yield "rms_norm", lrnn.rms_norm, [r(*p, D), r(D)], {"eps": 1e-3}
     yield "l2_norm", lrnn.l2_norm, [r(*p, D)], {"eps": 1e-3}
     yield "wide_sigmoid", lrnn.wide_sigmoid, [r(*p, D)], {"scale": 2.0}

@@ -1,6 +1,6 @@
 """Layers as nn.Modules over the ops: `layer(x, state=None, cu_seqlens=None) -> (y, state)`.
 
-Their parameters are plain ones with the names of fla's layers, so that DDP, FSDP2 and torchtitan take
+Their parameters are plain ones with the names of fla's layers, where fla has the layer, so that DDP, FSDP2 and torchtitan take
 them as they are and checkpoints fit. A state is a list of tensors; without one a sequence begins. With
 `cu_seqlens` x is [1,T,width], sequences end to end.
 
@@ -18,6 +18,8 @@ from .delta_product import DeltaNet, DeltaProduct, GatedDeltaNet, GatedDeltaProd
 from .gated_linear_attention import GatedLinearAttention
 from .mamba import Mamba
 from .rwkv7 import RWKV7
+from .titans import Titans
+from .ttt import TTT
 from .xlstm import MLSTM, SLSTM
 
 __all__ = [
@@ -30,4 +32,6 @@ __all__ = [
     "Mamba",
     "RWKV7",
     "SLSTM",
+    "TTT",
+    "Titans",
 ]

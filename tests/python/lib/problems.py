@@ -7,8 +7,9 @@ import lrnn
 
 SIZES = 2, 5, 2, 3, 4, 6, 8, 4  # B, T, N, H, K, V, D, W
 # Inputs that are float32 beside narrower ones, and those that may be.
-WIDE = {"selective_scan": {"A", "D", "delta_bias", "state"}, "mlstm": {"C", "n", "m"}, "short_conv": set()}
-MAY_BE_WIDE = {"beta", "log_gate", "log_w", "i", "f", "R", "weight", "bias"}
+WIDE = {"selective_scan": {"A", "D", "delta_bias", "state"}, "mlstm": {"C", "n", "m"}, "titans": {"state", "momentum"},
+        "ttt": {"W", "b"}, "short_conv": set()}
+MAY_BE_WIDE = {"beta", "log_gate", "log_w", "i", "f", "R", "theta", "eta", "alpha", "weight", "bias"}
 
 
 def wide(name):
@@ -42,6 +43,12 @@ def problems(seed=0, packed=False, sizes=SIZES):
         q=q(), k=q(), v=v(), i=r(*p, H), f=r(*p, H), C=r(B, H, K, V), n=r(B, H, K), m=r(B, H)), options
     yield "slstm", lrnn.slstm, dict(
         wx=r(*p, H, 4, K), R=r(H, K, 4, K) / (2 * K**0.5), bias=r(H, 4, K), state=r(B, 4, H, K).abs()), options
+    yield "titans", lrnn.titans, dict(
+        q=q(), k=unit(*p, H, K), v=v(), theta=torch.rand(*p, H), eta=torch.rand(*p, H), alpha=torch.rand(*p, H),
+        state=r(B, H, K, V), momentum=r(B, H, K, V)), options
+    yield "ttt", lrnn.ttt, dict(
+        q=r(*p, H, K), k=r(*p, H, K), v=r(*p, H, K), eta=torch.rand(*p, H) / 4, weight=r(H, K), bias=r(H, K),
+        W=r(B, 2, H, K, K), b=r(B, 2, H, K)), {"mini_batch": 3, **options}
     yield "short_conv", lrnn.short_conv, dict(x=r(*p, D), weight=r(D, 1, W), bias=r(D), state=r(B, D, W)), options
     if not packed:
         yield "rms_norm", lrnn.rms_norm, dict(x=r(*p, D), weight=r(D)), {"eps": 1e-3}

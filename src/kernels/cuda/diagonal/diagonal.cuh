@@ -5,9 +5,9 @@
 #include "kernels/cuda/tile/functions.cuh"
 #include "kernels/cuda/tile/sequences.cuh"
 
-// How the kernels hold a state [K,V]. A thread keeps a tile of kRows x kColumns in registers;
-// `lanes` neighbouring threads of a warp share its columns, so that sums over keys are shuffles. A
-// block has one head of one sequence and some of the columns.
+// How the kernels hold a state [K,V], those of Titans' memory, too. A thread keeps a tile of kRows
+// x kColumns in registers; `lanes` neighbouring threads of a warp share its columns, so that sums
+// over keys are shuffles. A block has one head of one sequence and some of the columns.
 namespace lrnn::kernels::cuda {
 
 constexpr int kDiagonalMostThreads = 256, kDiagonalStage = 8;  // tokens in shared memory at once
@@ -44,7 +44,8 @@ template <class F> void with_tile(int64_t K, F&& f) {
 template <int kRows, int kColumns> struct DiagonalPlace {
   int64_t s, h, v0;   // v0: the block's first column
   int group, k0, c0;  // the thread's first key, and its first column in the block
-  __device__ __forceinline__ DiagonalPlace(const DiagonalInputs& p, const DiagonalPlan& plan) {
+  template <class Inputs>
+  __device__ __forceinline__ DiagonalPlace(const Inputs& p, const DiagonalPlan& plan) {
     const int64_t head = blockIdx.x / plan.groups;
     group = int(blockIdx.x - head * plan.groups);
     s = head / p.H, h = head - s * p.H;
@@ -156,8 +157,8 @@ __device__ __forceinline__ void diagonal_step(R (&S)[kRows][kColumns], const Dia
 }
 
 // Calls f(i, j, offset in a head's [K,V]) for the elements of this thread's tile that exist.
-template <int kRows, int kColumns, class F>
-__device__ __forceinline__ void each_element(const DiagonalInputs& p,
+template <int kRows, int kColumns, class Inputs, class F>
+__device__ __forceinline__ void each_element(const Inputs& p,
                                              const DiagonalPlace<kRows, kColumns>& at, F&& f) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i)
@@ -168,9 +169,10 @@ __device__ __forceinline__ void each_element(const DiagonalInputs& p,
     }
 }
 
-inline unsigned diagonal_blocks(const DiagonalInputs& p, const DiagonalPlan& plan) {
+template <class Inputs>
+unsigned diagonal_blocks(const Inputs& p, const DiagonalPlan& plan, const char* op = "diagonal") {
   const int64_t blocks = p.S * p.H * plan.groups;
-  check(blocks < (int64_t(1) << 31), "[diagonal] too many sequences and heads for a grid");
+  check(blocks < (int64_t(1) << 31), "[", op, "] too many sequences and heads for a grid");
   return unsigned(blocks);
 }
 

@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include "kernels/cuda/titans/titans.cuh"
+
+// The recurrence of kernels/titans.h token after token, memory and momentum in registers; keys and
+// values come through shared memory a few tokens at a time.
+namespace lrnn::kernels::cuda {
+namespace {
+
+template <class R, int kRows, int kColumns>
+__global__ void __launch_bounds__(kDiagonalMostThreads)
+    forward(const TitansForward p, const DiagonalPlan plan) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int size = plan.lanes * kRows;
+  const TitansStage<R> stage(reinterpret_cast<R*>(memory), size, plan.columns);
+  const DiagonalPlace<kRows, kColumns> at(p, plan);
+  const Span span = span_of(p, at.s);
+  const int64_t state_size = p.K * p.V, head = (at.s * p.H + at.h) * state_size;
+  R M[kRows][kColumns] = {}, S[kRows][kColumns] = {};
+  if (p.state) {
+    const R* const from = static_cast<const R*>(p.state) + head;
+    each_element(p, at, [&](int i, int j, int64_t e) { M[i][j] = from[e]; });
+  }
+  if (p.momentum) {
+    const R* const from = static_cast<const R*>(p.momentum) + head;
+    each_element(p, at, [&](int i, int j, int64_t e) { S[i][j] = from[e]; });
+  }
+  int64_t slot = first_kept(p, at.s, kDiagonalStage);
+  for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
+    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    __syncthreads();
+    stage.fill(p, {span, at.h, first, count}, size, at.v0, plan.columns);
+    __syncthreads();
+    if (p.states) {
+      R* const to = static_cast<R*>(p.states) + (slot * p.H + at.h) * 2 * state_size;
+      each_element(p, at,
+                   [&](int i, int j, int64_t e) { to[e] = M[i][j], to[state_size + e] = S[i][j]; });
+    }
+    for (int t = 0; t < count; ++t) {
+      R k[kRows], q[kRows];
+      load_run(stage.k + t * size + at.k0, k);
+      titans_step(M, S, k, stage.v + t * plan.columns + at.c0, stage.gates + 3 * t, plan.lanes);
+      if (!p.q.data) continue;
+      load_run(stage.q + t * size + at.k0, q);
+      const int64_t row = row_at(p.o, span.b, span.t0 + first + t, 0, at.h) + at.v0 + at.c0;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j) {
+        R o = 0;
+#pragma unroll
+        for (int i = 0; i < kRows; ++i) o += q[i] * M[i][j];
+        o = R(p.scale) * sum_keys(o, plan.lanes);
+        if (at.k0 == 0 && at.v0 + at.c0 + j < p.V) store_as<R>(p.type, p.o.data, row + j, o);
+      }
+    }
+  }
+  R *const to = static_cast<R*>(p.final_state) + head, *const momentum_to =
+                                                           static_cast<R*>(p.final_momentum) + head;
+  each_element(p, at, [&](int i, int j, int64_t e) { to[e] = M[i][j], momentum_to[e] = S[i][j]; });
+}
+
+template <class R, int kRows, int kColumns>
+void launch(const TitansForward& p, cudaStream_t stream) {
+  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
+  const size_t bytes = sizeof(R) * TitansStage<R>::numbers(plan.lanes * kRows, plan.columns);
+  allow_shared(forward<R, kRows, kColumns>, bytes);
+  forward<R, kRows, kColumns>
+      <<<diagonal_blocks(p, plan, "titans"), unsigned(plan.threads), bytes, stream>>>(p, plan);
+}
+
+}  // namespace
+
+int64_t titans_kept(const TitansInputs& p) { return kept_states(p, kDiagonalStage); }
+
+int64_t titans_groups(const TitansInputs& p) {
+  int64_t groups = 0;
+  with_titans_tile(p.K, [&](auto rows, auto columns) {
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    groups = p.type == Type::kFloat64 ? diagonal_plan<double, kRows, kColumns>(p.K, p.V).groups
+                                      : diagonal_plan<float, kRows, kColumns>(p.K, p.V).groups;
+  });
+  return groups;
+}
+
+void titans_forward(const TitansForward& p, void* stream) {
+  if (p.S == 0 || p.H == 0) return;
+  with_titans_tile(p.K, [&](auto rows, auto columns) {
+    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
+    const auto on = static_cast<cudaStream_t>(stream);
+    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, on)
+                             : launch<float, kRows, kColumns>(p, on);
+  });
+  check_launch("titans");
+}
+
+}  // namespace lrnn::kernels::cuda
