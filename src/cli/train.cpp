@@ -66,7 +66,9 @@ int train_one(TrainArguments a, const std::string& device) {
   const training::Ranks ranks(a.group, device);
   a.quiet |= !ranks.lead();
   const auto config = experiments::read_config(a.config, a.overrides);
-  require_memory(config, device, a.force);
+  auto share = config;  // of a batch, and like a part of it: its gradients are added to others
+  share.train.accumulate *= ranks.count();
+  require_memory(share, device, a.force);
   const auto out = a.out.empty() ? default_folder(a, config.seed) : a.out;
   ProgressBar bar(a.quiet);
   watch_interrupts();

@@ -30,6 +30,9 @@ struct GpuAdamW {
   // What it did, float64 [kReports]: the caller adds up loss and right before.
   enum Report { kLoss, kRight, kNorm, kApplied, kReports };
   torch::Tensor report;
+  // Float64: sums of squares whose sum is the square of the norm. Undefined: they are made of the
+  // gradients given, which are not all there are where several processes update a slice each.
+  torch::Tensor squares = {};
 };
 
 // The gradient of values begin .. begin+size-1 of the flat buffers, where backward left it: the sum
@@ -55,6 +58,9 @@ class Gpu {
   virtual void wait() = 0;  // until this thread's stream has nothing left to do
   // Makes the update of all values that have a gradient among these.
   virtual void adamw(const GpuAdamW& update, const std::vector<GpuGradient>& gradients) = 0;
+  // The sum of the squares of every `each` numbers of x, float32 [n], into `to`, float64
+  // [n / each, rounded up].
+  virtual void squares(const torch::Tensor& x, int64_t each, const torch::Tensor& to) = 0;
   // The gradient of share * the sum of the cross-entropies of logits [rows,V] at the targets int64
   // [rows] (-1: none). That loss and the rows whose argmax is the target are added to
   // report[kLoss] and report[kRight]. share and report: float64 on the GPU.

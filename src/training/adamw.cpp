@@ -15,8 +15,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int64_t kAlign = 16;    // floats in a cache line: every parameter starts on one
-constexpr int64_t kPiece = 8192;  // floats
+constexpr int64_t kAlign = 16;  // floats in a cache line: every parameter starts on one
 
 // The memory of x is about to be given back. On a GPU this stream may still have to read it, and if
 // x was made on another one, nobody there would know.
@@ -34,7 +33,7 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
       eps_(train.eps),
       decay_(train.weight_decay),
       ranks_(ranks) {
-  seat(module, train.accumulate > 1);
+  seat(module, train.accumulate > 1 || ranks.count() > 1);
   average_.emplace(values_, train.ema);
   find_readers(module);
   cut(decays);
@@ -204,7 +203,7 @@ void AdamW::step(double lr, double scale) {
                                         m + begin - own_.begin, v + begin - own_.begin);
     }
   });
-  ranks_.share_slices(values_);
+  share();
   average_->follow(t_);
   // Views saved by a graph must know that their values changed.
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
@@ -247,15 +246,29 @@ void AdamW::add_to_sums(const std::vector<ops::GpuGradient>& gradients) {
   }
 }
 
+void AdamW::show_sums() {
+  for (auto& slot : slots_) slot.parameter.mutable_grad() = slot.grad;
+}
+
 std::vector<ops::GpuGradient> AdamW::sums() const {
   std::vector<ops::GpuGradient> out;
-  for (const auto& slot : slots_)
-    out.push_back({.wide = slot.grad,
-                   .narrow = {},
-                   .begin = slot.begin,
-                   .size = slot.size,
-                   .decays = slot.decays});
+  const auto add = [&](int64_t begin, int64_t end, bool decays) {
+    begin = std::max(begin, own_.begin), end = std::min(end, own_.end);
+    if (begin < end)
+      out.push_back({.wide = grads_.narrow(0, begin, end - begin),
+                     .narrow = {},
+                     .begin = begin - own_.begin,
+                     .size = end - begin,
+                     .decays = decays});
+  };
+  for (const auto& slot : slots_) add(slot.begin, slot.begin + slot.size, slot.decays);
+  // A rank may have nothing else; without a gradient no update would be made there.
+  add(size_, values_.numel(), false);
   return out;
+}
+
+void AdamW::squares(const Tensor& to) const {
+  ops::gpu()->squares(grads_.narrow(0, own_.begin, own_.size()), kPiece, to);
 }
 
 AdamW::Copies::Copies(AdamW& owner, torch::Dtype dtype) : owner_(owner) {
@@ -280,14 +293,17 @@ void AdamW::lend(bool copies) {
 }
 
 ops::GpuAdamW AdamW::on_gpu(const Tensor& settings, const Tensor& report) const {
-  return {.values = values_,
+  return {.values = values_.narrow(0, own_.begin, own_.size()),
           .m = m_,
           .v = v_,
           .beta1 = beta1_,
           .beta2 = beta2_,
           .eps = eps_,
           .settings = settings,
-          .report = report};
+          .report = report,
+          .squares = grads_.defined()
+                         ? torch::zeros({ranks_.count() * pieces_of_slice()}, report.options())
+                         : Tensor()};
 }
 
 void AdamW::fill_settings(double lr, double clip, double* settings) const {

@@ -21,7 +21,8 @@ namespace lrnn::training {
 //
 // The module's parameters become views of the buffer and their gradients views of another, so that
 // zeroing, the norm and the update are each one pass, whatever the number of parameters. (On a GPU
-// gradients are read where backward leaves them, unless those of several parts are added up.)
+// gradients are read where backward leaves them, unless those of several parts or ranks are added
+// up.)
 // Results have the same bits for any number of threads. Nobody else may re-seat the parameters
 // (Module::to) while the optimiser is in use.
 //
@@ -59,9 +60,17 @@ class AdamW {
   std::vector<ops::GpuGradient> fetch_grads();
   // From here on parameters show those as their gradients.
   void show_grads(const std::vector<ops::GpuGradient>& gradients);
-  // Of a batch of several parts, whose gradients are added up in the flat buffer.
+  // Of a batch of several parts, whose gradients are added up in the flat buffer; and of several
+  // ranks: each adds up its own, exchange() those of all, and share() ends the update.
   void add_to_sums(const std::vector<ops::GpuGradient>& gradients);
+  void show_sums();
+  // Of the slice that this rank updates.
   std::vector<ops::GpuGradient> sums() const;
+  // What the norm is made of, one number per piece of that slice: in this order, the ranks' one
+  // after the other, they have the same bits for any number of ranks.
+  int64_t pieces_of_slice() const { return (own_.size() + kPiece - 1) / kPiece; }
+  void squares(const torch::Tensor& to) const;
+  void share() const { ranks_.share_slices(values_); }
   // While it lives the layers of the module read copies of their weights in `dtype`, made in one
   // pass (see ops/linears/weight.h).
   class Copies {
@@ -119,13 +128,15 @@ class AdamW {
   void lend(bool copies);
   void cut(const Decays& decays);
 
+  static constexpr int64_t kPiece = 8192;  // floats
+
   double beta1_, beta2_, eps_, decay_;
   Ranks ranks_;
   int64_t t_ = 0, size_ = 0;  // size_: floats that are used; the rest make the slices equal
   Slice own_;                 // what this rank updates: all of it, but for several ranks
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
-  torch::Tensor values_, grads_;    // no grads_ on a GPU where a batch is one part
+  torch::Tensor values_, grads_;    // no grads_ on a GPU where a batch is one part of one rank
   std::optional<Average> average_;  // from the moment that there are values
   torch::Tensor m_, v_;             // of own_
   torch::Tensor flat_copies_;       // values_ in another type

@@ -38,11 +38,14 @@ class Execution {
   virtual int64_t kernels() const { return 0; }  // and copies, of the last recorded update
 };
 
-// On the CPU, each operation as it comes. With several ranks the update is that of all their parts.
+// With several ranks the update is that of all their parts.
+//
+// On the CPU, each operation as it comes.
 std::unique_ptr<Execution> as_it_comes(model::Model& model, AdamW& optimizer,
                                        const TrainConfig& config, const Ranks& ranks);
 // On a GPU, recorded by shape and replayed. Lengths are multiples of `bucket`.
 std::unique_ptr<Execution> recorded(model::Model& model, AdamW& optimizer,
-                                    const TrainConfig& config, int64_t bucket, bool record);
+                                    const TrainConfig& config, const Ranks& ranks, int64_t bucket,
+                                    bool record);
 
 }  // namespace lrnn::training

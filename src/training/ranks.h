@@ -1,13 +1,15 @@
 #pragma once
 #include <torch/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace c10d {
 class ProcessGroup;
-}
+class Work;
+}  // namespace c10d
 
 namespace lrnn::training {
 
@@ -18,7 +20,8 @@ namespace lrnn::training {
 class Ranks {
  public:
   Ranks() = default;  // this process alone
-  // The group of that name (empty: alone). Its messages go through memory of `device`.
+  // The group of that name (empty: alone). Its messages go through memory of `device`, on a GPU in
+  // the order of the current stream: never in a recording.
   Ranks(const std::string& group, torch::Device device);
 
   int64_t rank() const { return rank_; }
@@ -30,6 +33,8 @@ class Ranks {
   void sum_own_slice(const torch::Tensor& x) const;
   // Everybody gets each slice from the one whose own it is.
   void share_slices(const torch::Tensor& x) const;
+  // Everybody's numbers [n], by rank: [count,n].
+  torch::Tensor all(const torch::Tensor& mine) const;
   // The lead's x for everybody.
   void from_lead(const torch::Tensor& x) const;
   std::string from_lead(const std::string& text) const;
@@ -38,7 +43,8 @@ class Ranks {
   bool any(bool mine) const;
 
  private:
-  torch::Tensor all(const torch::Tensor& mine) const;  // [count, ...]
+  // Starts a message and returns when what it brings may be read.
+  void exchange(const std::function<c10::intrusive_ptr<c10d::Work>()>& message) const;
 
   int64_t rank_ = 0, count_ = 1;
   torch::Device device_ = torch::kCPU;

@@ -53,14 +53,16 @@ Tensor borrowed(const Tensor& x) {
 // The host copies tokens in, makes the next batch while the GPU works, and reads four numbers. A
 // batch of one part is one recording, from the tokens to the new weights. One of several is a
 // recording of a part, which adds to the gradients in float32, replayed for each, and one of the
-// update.
+// update. Several ranks have recordings of parts; their messages and what comes between them is
+// launched as it comes.
 class Recorded final : public Execution {
  public:
-  Recorded(model::Model& model, AdamW& optimizer, const TrainConfig& config, int64_t bucket,
-           bool record)
+  Recorded(model::Model& model, AdamW& optimizer, const TrainConfig& config, const Ranks& ranks,
+           int64_t bucket, bool record)
       : model_(model),
         optimizer_(optimizer),
         config_(config),
+        ranks_(ranks),
         bucket_(bucket),
         gpu_(loaded_gpu()),
         steps_(record),
@@ -75,6 +77,7 @@ class Recorded final : public Execution {
     report_ = host_report_.to(model.device());
     settings_ = torch::zeros({GpuAdamW::kSettings}, report_.options());
     adamw_ = optimizer_.on_gpu({}, report_);
+    if (adamw_.squares.defined()) sums_ = optimizer_.sums();
   }
 
   int64_t padded(int64_t longest) const override {
@@ -96,7 +99,8 @@ class Recorded final : public Execution {
   const std::vector<Batch>& run(const Parts& parts, Update& update,
                                 const std::function<void()>& meanwhile) override {
     kernels_ = 0;
-    parts.parts.size() == 1 ? at_once(parts, update.lr) : part_by_part(parts, update.lr);
+    const bool several = ranks_.count() > 1;
+    several || parts.parts.size() > 1 ? part_by_part(parts, update.lr) : at_once(parts, update.lr);
     host_report_.copy_(report_, /*non_blocking=*/true);
     meanwhile();
     gpu_.wait();
@@ -197,8 +201,9 @@ class Recorded final : public Execution {
       gpu_.wait();
     }
     auto& update = updates_.at(0);
-    const auto work = [&] { update_from_sums(); };
-    if (updates_.wanted(update)) {
+    const auto work = [&] { update_alone(); };
+    const bool alone = ranks_.count() == 1;
+    if (alone && updates_.wanted(update)) {
       send_settings(parts, 0, false);
       updates_.record(update, work);
       gpu_.wait();
@@ -210,8 +215,8 @@ class Recorded final : public Execution {
       send(part, parts, step);
       run(parts_, step, [&] { add_part(step); });
     }
-    run(updates_, update, work);
-    if (!record_) optimizer_.show_grads(optimizer_.sums());
+    if (!record_) optimizer_.show_sums();
+    alone ? run(updates_, update, work) : update_together();
   }
 
   void send_settings(const Parts& parts, double lr, bool active) {
@@ -230,7 +235,30 @@ class Recorded final : public Execution {
     differentiate(step.part);
     optimizer_.add_to_sums(optimizer_.fetch_grads());
   }
-  void update_from_sums() { gpu_.adamw(adamw_, optimizer_.sums()); }
+  void update_alone() {
+    optimizer_.squares(adamw_.squares);
+    gpu_.adamw(adamw_, sums_);
+  }
+
+  // Everybody's gradients, losses and hits are added up in the order of the ranks, and each rank
+  // makes the update of its slice. All know the norm and the loss of all: they skip the same
+  // batches.
+  void update_together() {
+    static_assert(GpuAdamW::kLoss == 0 && GpuAdamW::kRight == 1);
+    constexpr int64_t kAdded = 2;
+    const int64_t pieces = optimizer_.pieces_of_slice();
+    optimizer_.exchange();
+    const Tensor mine = torch::empty({kAdded + pieces}, report_.options());
+    const Tensor added = report_.narrow(0, 0, kAdded);
+    mine.narrow(0, 0, kAdded).copy_(added);
+    optimizer_.squares(mine.narrow(0, kAdded, pieces));
+    const Tensor all = ranks_.all(mine);
+    added.copy_(all[0].narrow(0, 0, kAdded));
+    for (int64_t r = 1; r < ranks_.count(); ++r) added.add_(all[r].narrow(0, 0, kAdded));
+    adamw_.squares.view({ranks_.count(), pieces}).copy_(all.narrow(1, kAdded, pieces));
+    gpu_.adamw(adamw_, sums_);
+    optimizer_.share();
+  }
 
   // ------------------------------------------------------------------------------- both
 
@@ -265,11 +293,13 @@ class Recorded final : public Execution {
   model::Model& model_;
   AdamW& optimizer_;
   TrainConfig config_;
+  Ranks ranks_;
   int64_t bucket_;
   ops::Gpu& gpu_;
   int64_t kernels_ = 0;
   Tensor report_, host_report_, settings_;
   GpuAdamW adamw_;
+  std::vector<ops::GpuGradient> sums_;  // of several parts or ranks
   Steps steps_, parts_;
   bool record_;
   const Step* shown_ = nullptr;  // whose gradients the parameters show
@@ -280,8 +310,9 @@ class Recorded final : public Execution {
 }  // namespace
 
 std::unique_ptr<Execution> recorded(model::Model& model, AdamW& optimizer,
-                                    const TrainConfig& config, int64_t bucket, bool record) {
-  return std::make_unique<Recorded>(model, optimizer, config, bucket, record);
+                                    const TrainConfig& config, const Ranks& ranks, int64_t bucket,
+                                    bool record) {
+  return std::make_unique<Recorded>(model, optimizer, config, ranks, bucket, record);
 }
 
 }  // namespace lrnn::training

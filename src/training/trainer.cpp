@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "ops/torch.h"
-#include "training/head_loss.h"
 #include "training/config.h"
+#include "training/head_loss.h"
 
 namespace lrnn::training {
 namespace {
@@ -36,10 +36,6 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
       optimizer_(model, config, ranks) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
-  if (ranks.count() > 1 && !model.device().is_cpu())
-    throw Error(
-        "several processes train on CPUs only so far",
-        "give each GPU a run of its own, or wrap lrnn.nn's layers in FSDP2 (docs/python.md)");
   if (config.batch < config.accumulate * ranks.count())
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),
@@ -48,7 +44,7 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
   model.recompute(again.what, again.blocks);
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config, ranks)
-                   : recorded(model, optimizer_, config, bucket_of(task), record);
+                   : recorded(model, optimizer_, config, ranks, bucket_of(task), record);
 }
 
 std::vector<tasks::Example> Trainer::examples(int64_t index) const {
@@ -109,6 +105,8 @@ void Trainer::stop(int64_t step, const std::vector<Batch>& parts, const Update& 
     for (const auto& part : parts)
       if (where.empty() || where.starts_with("the loss"))
         where = find_in_forward(model_, part, config_.precision);
+  if (ranks_.count() > 1 && (where.empty() || where.starts_with("the loss")))
+    where = "the share of another process, which names it";
   throw Error(cat("the ", loss ? "loss" : "gradient", " is not finite at step ", step,
                   ": first in ", where),
               "lower train.lr, set train.clip=1, or pass over such batches with "

@@ -254,5 +254,49 @@ TEST_F(FusedOnGpu, GradientsOfBothTypesAreReadWhereTheyAre) {
   }
 }
 
+// Several processes, each with its slice, do what one does with all of it, to the bit.
+TEST_F(FusedOnGpu, SlicesAreUpdatedAsTheWhole) {
+  torch::manual_seed(10);
+  constexpr int64_t kEach = 8192, kPieces = 12, kSize = kPieces * kEach - 101;
+  const Tensor gradient = normal({kSize}), start = normal({kSize});
+  const auto updated = [&](int64_t slices) {
+    const int64_t slice = kPieces / slices * kEach;
+    ops::GpuAdamW a{.values = {},
+                    .m = {},
+                    .v = {},
+                    .beta1 = 0.9,
+                    .beta2 = 0.99,
+                    .eps = 1e-3,
+                    .settings = torch::tensor({0.1, 1., 0.5, 2., 1., 1.}, torch::kFloat64).cuda(),
+                    .report = torch::zeros({4}, torch::kFloat64).cuda()};
+    a.squares = torch::empty({kPieces}, a.report.options());
+    TensorList out = {start.clone(), torch::zeros_like(start), torch::zeros_like(start)};
+    const auto own = [&](const Tensor& x, int64_t s) {
+      return x.narrow(0, s * slice, std::min(slice, kSize - s * slice));
+    };
+    for (int64_t s = 0; s < slices; ++s)
+      ops::gpu()->squares(own(gradient, s), kEach,
+                          a.squares.narrow(0, s * slice / kEach, slice / kEach));
+    for (int64_t s = 0; s < slices; ++s) {
+      a.values = own(out[0], s), a.m = own(out[1], s), a.v = own(out[2], s);
+      const Tensor g = own(gradient, s);
+      ops::gpu()->adamw(a,
+                        {{.wide = g, .narrow = {}, .begin = 0, .size = g.numel(), .decays = true}});
+    }
+    out.push_back(a.report);
+    return out;
+  };
+  const auto whole = updated(1);
+  const double norm = wide(gradient).norm().item<double>();
+  EXPECT_NEAR(whole[3][2].item<double>(), norm, 1e-6 * norm);
+  EXPECT_EQ(whole[3][3].item<double>(), 1);
+  EXPECT_FALSE(torch::equal(whole[0], start));
+  for (const int64_t slices : {2, 3, 12}) {
+    const auto got = updated(slices);
+    for (size_t i = 0; i < whole.size(); ++i)
+      EXPECT_TRUE(torch::equal(got[i], whole[i])) << slices << " slices, " << i;
+  }
+}
+
 }  // namespace
 }  // namespace lrnn

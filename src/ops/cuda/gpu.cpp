@@ -55,8 +55,12 @@ class Cuda final : public Gpu {
                         static_cast<const uint16_t*>(flat(g.narrow, at::kBFloat16, g.size)),
                         g.begin, g.size, g.decays});
     const auto count = int64_t(pieces.size());
-    const auto partial =
-        at::empty({kernels::cuda::adamw_partials(pieces.data(), count)}, u.report.options());
+    torch::Tensor squares = u.squares;
+    if (!squares.defined()) {
+      squares = at::empty({kernels::cuda::gradient_sums(pieces.data(), count)}, u.report.options());
+      kernels::cuda::gradient_squares(pieces.data(), count, squares.mutable_data_ptr<double>(),
+                                      stream);
+    }
     kernels::cuda::AdamW a{};
     a.values = u.values.mutable_data_ptr<float>();
     a.m = u.m.mutable_data_ptr<float>(), a.v = u.v.mutable_data_ptr<float>();
@@ -64,8 +68,17 @@ class Cuda final : public Gpu {
     a.rest1 = float(1 - u.beta1), a.rest2 = float(1 - u.beta2);
     a.settings = u.settings.const_data_ptr<double>();
     a.report = u.report.mutable_data_ptr<double>();
-    a.partial = partial.mutable_data_ptr<double>();
+    a.squares = squares.const_data_ptr<double>(), a.sums = squares.numel();
     kernels::cuda::adamw(a, pieces.data(), count, stream);
+  }
+
+  void squares(const torch::Tensor& x, int64_t each, const torch::Tensor& to) override {
+    check(to.is_contiguous() && to.numel() == (x.numel() + each - 1) / each, "[squares] of ",
+          x.numel(), " numbers by ", each, " into ", to.numel());
+    const c10::cuda::CUDAGuard guard(x.device());
+    kernels::cuda::squares(x.const_data_ptr<float>(), x.numel(), each,
+                           to.mutable_data_ptr<double>(),
+                           c10::cuda::getCurrentCUDAStream().stream());
   }
 
   torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,

@@ -54,7 +54,7 @@ __device__ double block_sum(double x, double* shared) {
 }
 
 __global__ void __launch_bounds__(kThreads)
-    squares(const __grid_constant__ Pieces pieces, double* partial) {
+    sum_squares(const __grid_constant__ Pieces pieces, double* to) {
   __shared__ double shared[kThreads];
   int64_t begin, end;
   const GradientPiece& piece = pieces.find(begin, end);
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int u = 0; u < kEach; ++u) sum += double(g[u]) * double(g[u]);
   }
   sum = block_sum(sum, shared);
-  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+  if (threadIdx.x == 0) to[blockIdx.x] = sum;
 }
 
 struct Step {
@@ -115,12 +115,13 @@ __device__ int64_t move_by_four(const AdamW& a, const Step& s, const GradientPie
   return whole;
 }
 
-// Every block adds up the partial sums for itself: cheaper than another launch.
+// Every block adds up the sums of squares for itself: cheaper than another launch. Zeros behind
+// them change no bit.
 __global__ void __launch_bounds__(kThreads)
-    update(const __grid_constant__ Pieces pieces, const AdamW a, int64_t partials, bool report) {
+    update(const __grid_constant__ Pieces pieces, const AdamW a, bool report) {
   __shared__ double shared[kThreads];
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < partials; i += kThreads) sum += a.partial[i];
+  for (int64_t i = threadIdx.x; i < a.sums; i += kThreads) sum += a.squares[i];
   const double norm = sqrt(block_sum(sum, shared));
   const double clip = a.settings[3];
   const bool active = a.settings[5] != 0 && isfinite(norm) && isfinite(a.report[0]);
@@ -170,27 +171,40 @@ int64_t elements_of_a_sum(const GradientPiece* pieces, int64_t count) {
   return elements_of(pieces, count, kThreads * kEach, kMostSums);
 }
 
+void squares_by(const GradientPiece* pieces, int64_t count, int64_t each, double* to,
+                void* stream) {
+  const auto on = static_cast<cudaStream_t>(stream);
+  in_tables(pieces, count, each, [&](const Pieces& table, unsigned blocks) {
+    sum_squares<<<blocks, kThreads, 0, on>>>(table, to);
+    to += blocks;
+  });
+  check_launch("squares of gradients");
+}
+
 }  // namespace
 
-int64_t adamw_partials(const GradientPiece* pieces, int64_t count) {
+int64_t gradient_sums(const GradientPiece* pieces, int64_t count) {
   const int64_t each = elements_of_a_sum(pieces, count);
   int64_t blocks = 0;
   for (int64_t i = 0; i < count; ++i) blocks += blocks_of(pieces[i], each);
   return blocks;
 }
 
+void gradient_squares(const GradientPiece* pieces, int64_t count, double* to, void* stream) {
+  squares_by(pieces, count, elements_of_a_sum(pieces, count), to, stream);
+}
+
+void squares(const float* x, int64_t n, int64_t each, double* to, void* stream) {
+  const GradientPiece whole{x, nullptr, 0, n, false};
+  squares_by(&whole, 1, each, to, stream);
+}
+
 void adamw(const AdamW& a, const GradientPiece* pieces, int64_t count, void* stream) {
   const auto on = static_cast<cudaStream_t>(stream);
-  int64_t partials = 0;
-  in_tables(pieces, count, elements_of_a_sum(pieces, count),
-            [&](const Pieces& table, unsigned blocks) {
-              squares<<<blocks, kThreads, 0, on>>>(table, a.partial + partials);
-              partials += blocks;
-            });
   bool first = true;
   in_tables(pieces, count, elements_of(pieces, count, kThreads * kFour, kMostUpdates),
             [&](const Pieces& table, unsigned blocks) {
-              update<<<blocks, kThreads, 0, on>>>(table, a, partials, first);
+              update<<<blocks, kThreads, 0, on>>>(table, a, first);
               first = false;
             });
   check_launch("adamw");

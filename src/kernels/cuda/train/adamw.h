@@ -22,9 +22,15 @@ struct AdamW {
   float beta1, beta2, rest1, rest2, eps;
   const double* settings;  // rate, root, keep, clip (0: none), -, active
   double* report;          // loss (read), -, norm, applied (written)
-  double* partial;         // [adamw_partials(pieces)]: sums of squares, made and read
+  const double* squares;   // [sums]: their sum is the square of the norm
+  int64_t sums;
 };
-int64_t adamw_partials(const GradientPiece* pieces, int64_t count);
 void adamw(const AdamW& a, const GradientPiece* pieces, int64_t count, void* stream);
+
+// Such sums, of gradients where they lie: [gradient_sums(..)].
+int64_t gradient_sums(const GradientPiece* pieces, int64_t count);
+void gradient_squares(const GradientPiece* pieces, int64_t count, double* to, void* stream);
+// And of every `each` numbers of x: [n / each, rounded up].
+void squares(const float* x, int64_t n, int64_t each, double* to, void* stream);
 
 }  // namespace lrnn::kernels::cuda
