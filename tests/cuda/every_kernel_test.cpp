@@ -11,24 +11,32 @@ namespace {
 
 struct EveryKernelOnGpu : OnGpu {};
 
-// Sweeps in segments, which the sanitizers take minutes for, have a test of their own.
+// A test per case, so that several processes can share them out. Sweeps in segments, which the
+// sanitizers take longest for, are known by their name.
+struct Kernel {
+  ops::CheckedOp op;
+  ops::Ask ask;
+  std::string name;
+};
 constexpr int64_t kInSegments = 800;
 
-void expect_kernels(const std::string& name, bool in_segments) {
-  int64_t asked = 0;
+std::vector<Kernel> every_kernel() {
+  std::vector<Kernel> out;
   for (const auto& op : ops::every_op())
-    for (const auto& ask : op.kernels) {
-      if ((!name.empty() && op.name != name) ||
-          (op.recurrent && ask.T >= kInSegments) != in_segments)
-        continue;
-      expect_agreement(op, ask, ask.dtype, torch::kCUDA);
-      ++asked;
-    }
-  EXPECT_GT(asked, 0);
+    for (const auto& ask : op.kernels)
+      out.push_back({op, ask,
+                     op.name + "_" + std::to_string(out.size()) +
+                         (op.recurrent && ask.T >= kInSegments ? "_InSegments" : "")});
+  return out;
 }
 
-TEST_F(EveryKernelOnGpu, AgreesWithItsDefinition) { expect_kernels("", false); }
-TEST_F(EveryKernelOnGpu, DeltaProductInSegments) { expect_kernels("delta_product", true); }
+struct CaseOnGpu : OnGpu, testing::WithParamInterface<Kernel> {};
+TEST_P(CaseOnGpu, AgreesWithItsDefinition) {
+  const auto& [op, ask, name] = GetParam();
+  expect_agreement(op, ask, ask.dtype, torch::kCUDA);
+}
+INSTANTIATE_TEST_SUITE_P(EveryKernelOnGpu, CaseOnGpu, testing::ValuesIn(every_kernel()),
+                         [](const auto& info) { return info.param.name; });
 
 // Kernel by kernel, not as a recording: the sanitizers then see each tensor in memory of its own.
 TEST_F(EveryKernelOnGpu, AnUpdateOfTheTrainer) {
