@@ -120,6 +120,26 @@ def check_losses():
     refused(lrnn.fla.Unsupported, "no use_l2warp", FusedLinearCrossEntropyLoss(use_l2warp=True), x, target, weight)
 
 
+def check_attention_residuals():
+    from fla.ops.attnres import fused_attnres, naive_attnres
+
+    torch.manual_seed(0)
+    for kind, bound in ((torch.float32, 1e-5), (torch.bfloat16, 1e-2)):
+        query, weight, after = (torch.randn(8, requires_grad=True) for _ in range(3))
+        sources = [torch.randn(2, 5, 8, dtype=kind, requires_grad=True) for _ in range(3)]
+        direction = torch.randn(2, 5, 8)
+        seen = []
+        for function in (fused_attnres, naive_attnres):
+            o, p = function(query, sources, weight, after, scale=0.7, return_weights=True)
+            assert o.dtype == kind
+            seen.append([o, p, *torch.autograd.grad((o * direction).sum() + p.square().sum(), [query, weight, after, *sources])])
+        for got, want in zip(*seen):
+            close(got.float(), want.float(), bound, f"attention residuals, {kind}")
+    model = transformers.AutoModelForCausalLM.from_config(fla.models.DeltaNetConfig(**SMALL, attnres_block_size=1))
+    ids = torch.zeros(1, 70, dtype=torch.long)
+    model(ids, labels=ids).loss.backward()
+
+
 def check_disable():
     lrnn.fla.disable()
     assert fla.layers.delta_net.chunk_delta_rule is THEIRS["delta_net"]

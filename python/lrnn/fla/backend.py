@@ -47,6 +47,7 @@ ON_A_CPU: dict[str, dict[str, Callable[..., Any]]] = {
     },
     "fla.modules.token_shift": {"token_shift": plain.token_shift},
     "fla.modules.fused_linear_cross_entropy.ops": {"fused_linear_cross_entropy_loss": plain.fused_linear_cross_entropy_loss},
+    "fla.ops.attnres": {"fused_attnres": plain.fused_attnres},
 }
 # fla's own plain versions: its kernel, and what it keeps beside it to test it with.
 FLAS_OWN = {

@@ -4,6 +4,7 @@ gates and losses by fla's names and arguments, of lrnn's row ops and plain torch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -215,3 +216,27 @@ def fused_linear_cross_entropy_loss(
     loss, _ = cross_entropy_loss(F.linear(x, weight, bias), target, label_smoothing, logit_scale, 0.0, logit_softcapping, ignore_index,
                                  False, process_group)
     return loss.sum() / ((target != ignore_index).sum() if reduction == "mean" else 1)
+
+
+def fused_attnres(
+    query: Tensor,
+    residuals: Sequence[Tensor],
+    rms_weight: Tensor,
+    output_rms_weight: Tensor | None = None,
+    rms_eps: float = 1e-6,
+    scale: float = 1.0,
+    return_weights: bool = False,
+    checkpoint_level: int = 1,
+) -> Any:
+    """Attention over the residual streams of earlier blocks, one score each. `checkpoint_level` says what fla's
+    kernel computes twice, not what it computes."""
+    if not residuals:
+        raise Unsupported("[fused_attnres] residuals must have at least one tensor")
+    sources = torch.stack([_wide(x) for x in residuals])
+    score = _rms_norm(sources, _wide(rms_weight.flatten()), rms_eps) @ _wide(query.flatten())
+    share = (scale * score).softmax(0)
+    mixed = (share.unsqueeze(-1) * sources).sum(0)
+    if output_rms_weight is not None:
+        mixed = _rms_norm(mixed, _wide(output_rms_weight), rms_eps)
+    mixed = mixed.to(residuals[0].dtype)
+    return (mixed, share) if return_weights else mixed
