@@ -183,10 +183,13 @@ class Text final : public Task {
                    const char* split) const {
     const int64_t n = (stream.tokens() - (config_.targets == "next")) / length;
     if (n < 1)
-      throw Error(cat("the ", split, " split of ", corpus.folder, " has ", stream.tokens(),
-                      " tokens, and a window needs ", length + (config_.targets == "next")),
-                  cat("lower task.", split, ".length, or prepare more text",
-                      split == std::string("eval") ? " with --hold-out or --eval" : ""));
+      throw Error(
+          cat("the ", split, " split of ", corpus.folder, " has ", stream.tokens(),
+              " tokens, and a window needs ", length + (config_.targets == "next")),
+          split == std::string("eval")
+              ? "take shorter windows (task.eval.length, --lengths of eval), or prepare more "
+                "text with --hold-out or --eval"
+              : "lower task.train.length, or prepare more text");
     return uint64_t(n);
   }
 

@@ -37,6 +37,7 @@ fs::path file_in(const fs::path& folder) {
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path) {
+  if (!fs::exists(path)) throw Error(cat("there is no file or folder ", path), kAbout.hint);
   const fs::path file = fs::is_directory(path) ? file_in(path) : fs::path(path);
   const std::string name = file.string();
   const auto kind = file.extension();

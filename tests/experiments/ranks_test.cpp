@@ -61,7 +61,8 @@ TEST(StateWalk, EndsWhereTheMixerDoes) {
       for (const auto& [layer, what] : told) {
         ASSERT_TRUE(StateWalk::possible(what)) << mixer;
         int64_t looks = 0;
-        walks[layer].read(what, [&](const Tensor& S) { ++looks, before[layer] = S; });
+        walks[layer].read(what,
+                          [&, layer = layer](const Tensor& S) { ++looks, before[layer] = S; });
         EXPECT_EQ(looks, length * StateWalk::steps(what)) << mixer;
       }
     }

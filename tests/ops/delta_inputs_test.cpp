@@ -48,7 +48,7 @@ TEST(DeltaInputs, AreTheirDefinition) {
     for (const char* norm : {"l2", "none"})
       for (const auto& [conv, state] : {std::pair(false, false), {true, false}, {true, true}}) {
         SCOPED_TRACE(cat(activation, " ", norm, " ", conv, " ", state));
-        const auto run = [&](const TensorVector& x, bool one, auto f) {
+        const auto run = [&, conv = conv](const TensorVector& x, bool one, auto f) {
           DeltaInputs in = made(x, activation, norm);
           if (one) {
             in.qkv = torch::cat({in.q, in.k, in.v}, -1);
