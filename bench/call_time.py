@@ -3,9 +3,11 @@
 
     PYTHONPATH=build/python bench/call_time.py [cpu|cuda]
 
-On a GPU it is the host's time; nobody waits for the kernels. Best of 15 means over 300 calls.
+On a GPU it is the host's time; nobody waits for the kernels. Best of 15 means over 300 calls. Then, on a GPU, calls of a
+size that keeps it busy beside the same calls recorded as a CUDA graph and replayed: milliseconds, median of 15 rounds in turn.
 """
 
+import statistics
 import sys
 import time
 
@@ -56,3 +58,58 @@ row("lrnn.delta_product", lrnn.delta_product, *steps)
 row("lrnn.fla.chunk_delta_rule", rule, q, k, v, beta)
 row("lrnn.fla.chunk_delta_rule, normalised", rule, q, k, v, beta, use_qk_l2norm_in_kernel=True)
 row("lrnn.fla.chunk_gated_delta_rule", gated, q, k, v, -beta, beta)
+
+
+# ------------------------------------------------------------------------------------------- beside a replay
+def between_events(call, calls=20):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) / calls
+
+
+def beside_replay(name, call):
+    """A new graph keeps its memory, so calls and replays use the same kernels on memory of their own."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    for _ in range(3):
+        call(), graph.replay()
+    rounds = [(between_events(call), between_events(graph.replay)) for _ in range(15)]
+    called, replayed = (statistics.median(column) for column in zip(*rounds))
+    print(f"{name:44} {called:8.4f} {replayed:10.4f} {called / replayed:7.3f}")
+
+
+def large(B=8, T=4096, H=16, D=128):
+    draw = lambda *shape: torch.randn(*shape, device=device, dtype=torch.bfloat16)  # noqa: E731
+    q, k, v, weight = (draw(B, T, H, D) for _ in range(4))
+    beta = 2 * draw(B, T, H).sigmoid()
+    gate = -torch.rand(B, T, H, device=device)
+    print(f"\n{f'ms at ({B},{T},{H},{D},{D}), bfloat16':44} {'called':>8} {'replayed':>10} {'ratio':>7}")
+    for accuracy in (None, "fast"):
+        lrnn.fla.functions.accuracy = accuracy
+        for title, function, inputs in (("chunk_delta_rule", rule, (q, k, v, beta)), ("chunk_gated_delta_rule", gated, (q, k, v, gate, beta))):
+            forward = lambda: function(*inputs, use_qk_l2norm_in_kernel=True)  # noqa: E731
+            leaves = [x.detach().clone().requires_grad_() for x in inputs]
+
+            def both():
+                o, _ = function(*leaves, use_qk_l2norm_in_kernel=True)
+                torch.autograd.grad(o, leaves, weight)
+
+            name = f"{title}, {accuracy or 'accurate'}"
+            with torch.no_grad():
+                beside_replay(name + ": forward", forward)
+            beside_replay(name + ": and backward", both)
+    lrnn.fla.functions.accuracy = None
+
+
+if device == "cuda":
+    large()
