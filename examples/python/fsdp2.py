@@ -96,6 +96,9 @@ def main():
         weights = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
         if rank == 0:  # whole tensors, as a model in one process has them
             torch.save(weights, options.save)
+    # Gloo's threads hold the last tensors a moment longer than those who waited for them, and need the interpreter to let
+    # go: a process that ends in that moment is aborted.
+    dist.barrier()
     dist.destroy_process_group()
 
 
