@@ -14,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "figures/table.h"
 #include "kernels/dispatch.h"
 #include "ops/every_op.h"
@@ -103,21 +104,24 @@ Json facts() {
           {"cuda_why_not", cuda.empty() ? Json(nullptr) : Json(cuda)}};
 }
 
+std::string off_by(const OpCheck& c) {
+  return fmt::format(
+      "{} in {} on {} is off by {:.1e}, its gradients by {:.1e} (at most {:.0e} is "
+      "rounding)",
+      c.op, c.dtype, c.device, c.results, c.gradients, c.limit);
+}
+
 std::vector<std::string> problems(const Json& f, const std::vector<OpCheck>& checks) {
   std::vector<std::string> out;
   const std::string built = f["libtorch_built"], found = f["libtorch_found"];
   if (base_version(built) != base_version(found))
     out.push_back(fmt::format("built against LibTorch {}, but {} is loaded", built, found));
   for (const auto& c : checks)
-    if (!c.ok())
-      out.push_back(
-          fmt::format("{} in {} on {} is off by {:.1e}, its gradients by {:.1e} (at most "
-                      "{:.0e} is rounding)",
-                      c.op, c.dtype, c.device, c.results, c.gradients, c.limit));
+    if (!c.ok()) out.push_back(off_by(c));
   return out;
 }
 
-void print(const Json& f, const std::vector<OpCheck>& checks) {
+void print(const Json& f) {
   std::string features;
   for (const auto& name : f["cpu_features"]) features += " " + name.get<std::string>();
   const auto line = [](const char* what, const std::string& value) {
@@ -133,8 +137,21 @@ void print(const Json& f, const std::vector<OpCheck>& checks) {
   line("memory", fmt::format("{:.1f} GB, {:.1f} GB of it free", f["memory_gb"].get<double>(),
                              f["memory_free_gb"].get<double>()));
   line("CUDA", f["cuda"] ? "yes" : "no: " + f["cuda_why_not"].get<std::string>());
-  figures::Table table(
-      {"op against its definition", "on", "dtype", "results", "gradients", "limit", ""});
+}
+
+Json to_json(const OpCheck& c) {
+  return {{"op", c.op},           {"device", c.device},       {"dtype", c.dtype},
+          {"results", c.results}, {"gradients", c.gradients}, {"limit", c.limit},
+          {"ok", c.ok()}};
+}
+Json to_json(const std::vector<OpCheck>& checks) {
+  Json out = Json::array();
+  for (const auto& c : checks) out.push_back(to_json(c));
+  return out;
+}
+
+void print(const std::string& title, const std::vector<OpCheck>& checks) {
+  figures::Table table({title, "on", "dtype", "results", "gradients", "limit", ""});
   for (const auto& c : checks)
     table.row({c.op, c.device, c.dtype, fmt::format("{:.1e}", c.results),
                fmt::format("{:.1e}", c.gradients), fmt::format("{:.0e}", c.limit),
@@ -142,40 +159,79 @@ void print(const Json& f, const std::vector<OpCheck>& checks) {
   std::cout << "\n" << table.text() << "\n";
 }
 
-int examine(bool json) {
+// ------------------------------------------------------------------------------- at random
+
+RandomReport ask_at_random(const RandomChecks& how, const std::vector<std::string>& devices) {
+  watch_interrupts();
+  ProgressBar progress(/*quiet=*/false);
+  return check_many_at_random(how, devices, [&](int64_t cases, const RandomCheck& last) {
+    progress.show(fmt::format("{} cases at random, seed {}: {} {}", cases, last.seed, last.check.op,
+                              last.shape));
+  });
+}
+
+Json to_json(const RandomChecks& how, const RandomReport& report) {
+  Json wrong = Json::array();
+  for (const auto& found : report.wrong) {
+    wrong.push_back({{"seed", found.seed}, {"shape", found.shape}});
+    wrong.back().update(to_json(found.check));
+  }
+  return {{"first_seed", how.first},
+          {"cases", report.cases},
+          {"worst", to_json(report.worst)},
+          {"wrong", wrong}};
+}
+
+// "12 cases at random, seeds 1 to 12"
+std::string counted(const RandomChecks& how, const RandomReport& report) {
+  return fmt::format("{} cases at random, seeds {} to {}", report.cases, how.first,
+                     how.first + uint64_t(std::max<int64_t>(report.cases, 1)) - 1);
+}
+
+int examine(bool json, const RandomChecks& how) {
   const auto f = facts();
   std::vector<std::string> devices = {"cpu"};
   if (f["cuda"]) devices.emplace_back("cuda");
   const auto checks = check_ops(devices);
-  const auto wrong = problems(f, checks);
+  if (!json) print(f), print("op against its definition", checks);
+  const auto random = how.wanted() ? ask_at_random(how, devices) : RandomReport();
+  auto wrong = problems(f, checks);
+  for (const auto& found : random.wrong)
+    wrong.push_back(fmt::format("{}: shape {}; again with: lrnn doctor --cases 1 --seed {}",
+                                off_by(found.check), found.shape, found.seed));
   if (json) {
-    Json out = f, ops = Json::array();
-    for (const auto& c : checks)
-      ops.push_back({{"op", c.op},
-                     {"device", c.device},
-                     {"dtype", c.dtype},
-                     {"results", c.results},
-                     {"gradients", c.gradients},
-                     {"limit", c.limit},
-                     {"ok", c.ok()}});
-    out["ops"] = ops, out["problems"] = wrong, out["ok"] = wrong.empty();
+    Json out = f;
+    out["ops"] = to_json(checks);
+    if (how.wanted()) out["random"] = to_json(how, random);
+    out["problems"] = wrong, out["ok"] = wrong.empty();
     print_json(out);
   } else {
-    print(f, checks);
+    if (how.wanted()) print("worst of " + counted(how, random), random.worst);
     std::cout << (wrong.empty() ? "all is well\n" : "");
   }
   for (const auto& sentence : wrong) say("lrnn: " + sentence);
   if (!wrong.empty()) say("      please send us what `lrnn doctor --json` prints");
-  return wrong.empty() ? kDone : kError;
+  return !wrong.empty() ? kError : random.interrupted ? kInterrupted : kDone;
 }
 
 }  // namespace
 
 Action doctor(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "one JSON object");
-  app.footer("Exit code 2 when anything is off.\n\nExample:\n  lrnn doctor --json");
-  return [json] { return examine(*json); };
+  struct Arguments {
+    bool json = false;
+    RandomChecks random;
+  };
+  auto a = std::make_shared<Arguments>();
+  app.add_flag("--json", a->json, "one JSON object");
+  add_number(app, "--cases", a->random.cases, "also ask ops this many times at random sizes",
+             Least::kZero);
+  add_number(app, "--seconds", a->random.seconds, "the same until so much time has passed",
+             Least::kZero);
+  add_number(app, "--seed", a->random.first, "of the first such case; the next has the next");
+  app.footer(
+      "Exit code 2 when anything is off.\n\nExample:\n  lrnn doctor --json\n"
+      "  lrnn doctor --seconds 600     # sizes, options and types by chance, with their seeds");
+  return [a] { return examine(a->json, a->random); };
 }
 
 }  // namespace lrnn::cli

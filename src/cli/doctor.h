@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,5 +14,30 @@ struct OpCheck {
 };
 
 std::vector<OpCheck> check_ops(const std::vector<std::string>& devices);
+
+// An op with sizes, options, type and numbers by chance, all of which follow from the seed.
+struct RandomCheck {
+  uint64_t seed = 0;
+  std::string shape;
+  OpCheck check;
+};
+RandomCheck check_at_random(uint64_t seed, const std::string& device);
+
+// Cases by chance, one a seed from the first on, on every device.
+struct RandomChecks {
+  uint64_t first = 1;
+  int64_t cases = 0;   // at most; 0: no limit
+  double seconds = 0;  // after which no case begins; 0: no limit
+  bool wanted() const { return cases > 0 || seconds > 0; }
+};
+struct RandomReport {
+  int64_t cases = 0;
+  std::vector<OpCheck> worst;      // of each op, device and type
+  std::vector<RandomCheck> wrong;  // in their order
+  bool interrupted = false;
+};
+// `show` sees the number of cases and what the last one was.
+RandomReport check_many_at_random(const RandomChecks& how, const std::vector<std::string>& devices,
+                                  const std::function<void(int64_t, const RandomCheck&)>& show);
 
 }  // namespace lrnn::cli

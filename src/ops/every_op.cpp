@@ -24,23 +24,33 @@ template <> double slack_of(const DeltaProductCase& c) {
 
 template <class Case, class Make>
 CheckedOp op_of(const std::string& name, bool recurrent, const Cases<Case>& cases, Make make) {
+  const auto ask = [make](const Case& c) -> Ask {
+    return {shape_of(c),
+            c.dtype,
+            c.B,
+            c.T,
+            flops_per_token(c),
+            slack_of(c),
+            [c, make](int64_t B, int64_t T, const Draw& draw) {
+              Case resized = c;
+              resized.B = B, resized.T = T;
+              return make(resized, draw);
+            }};
+  };
   const auto asks = [&](const std::vector<Case>& of) {
     std::vector<Ask> out;
-    for (const Case& c : of)
-      out.push_back({shape_of(c), c.dtype, c.B, c.T, flops_per_token(c), slack_of(c),
-                     [c, make](int64_t B, int64_t T, const Draw& draw) {
-                       Case resized = c;
-                       resized.B = B, resized.T = T;
-                       return make(resized, draw);
-                     }});
+    for (const Case& c : of) out.push_back(ask(c));
     return out;
   };
+  std::vector<Case> known = cases.typical;
+  known.insert(known.end(), cases.kernels.begin(), cases.kernels.end());
   return {name,
           recurrent,
           asks(cases.typical),
           asks(cases.kernels),
           asks(cases.timed),
-          asks(cases.timed_on_gpu)};
+          asks(cases.timed_on_gpu),
+          [known, ask](Chance& chance) { return ask(varied(chance.of(known), chance)); }};
 }
 
 // Of an op that is declared with a struct of inputs.
@@ -76,16 +86,31 @@ template <auto f> WideSigmoidResult sigmoid_of(const WideSigmoid& in) {
   return {f(in.x, in.scale)};
 }
 
-double worst(const Tensors& got, const Tensors& want, bool gradients) {
-  double out = 0;
+// The same infinity is no difference, and has no size: a stabiliser has one before the first token.
+double size_of(const Tensor& x) {
+  return torch::where(x.isinf(), torch::zeros_like(x), x).norm().item<double>();
+}
+double distance(const Tensor& y, const Tensor& x) {
+  return torch::where(y == x, torch::zeros_like(x), y - x).norm().item<double>();
+}
+double root_of_entries(const Tensor& x) {
+  return std::sqrt(double(std::max<int64_t>(x.numel(), 1)));
+}
+
+double worst(const Tensors& got, const Tensors& want, bool gradients, double floor) {
+  double out = 0, largest = 0;
+  const auto asked = [&](const std::string& name) { return name.starts_with("d") == gradients; };
+  for (const auto& [name, x] : want)
+    if (asked(name)) largest = std::max(largest, size_of(x) / root_of_entries(x));
   for (const auto& [name, x] : want) {
-    if (name.starts_with("d") != gradients) continue;
+    if (!asked(name)) continue;
     const auto found = got.find(name);
     if (found == got.end() || found->second.sizes() != x.sizes()) return std::nan("");
     const Tensor y = found->second.to(torch::kCPU, torch::kFloat64);
-    const double error = ((y - x).norm() / (x.norm() + 1e-30)).item<double>();
-    if (!(error <= out)) out = error;  // so that a NaN stays
-    if (std::isnan(out)) return out;
+    const double size = std::max(size_of(x), floor * largest * root_of_entries(x));
+    const double error = distance(y, x) / (size + 1e-30);
+    if (!(error <= out)) out = error;          // so that a NaN stays
+    if (std::isnan(out)) return std::nan("");  // without a sign
   }
   return out;
 }
@@ -121,10 +146,10 @@ std::vector<CheckedOp> every_op() {
   };
 }
 
-Agreement agreement(const Problem& problem, torch::Device device) {
+Agreement agreement(const Problem& problem, torch::Device device, double floor) {
   const Tensors want = everything(in_double(problem.in), problem.definition),
                 got = everything(moved(problem.in, device), problem.kernel);
-  return {worst(got, want, false), worst(got, want, true)};
+  return {worst(got, want, false, 0), worst(got, want, true, floor)};
 }
 
 }  // namespace lrnn::ops

@@ -1,5 +1,6 @@
 #pragma once
 #include "ops/problem.h"
+#include "ops/random_case.h"
 
 namespace lrnn::ops {
 
@@ -19,6 +20,7 @@ struct CheckedOp {
   std::string name;
   bool recurrent = false;                                  // its length is a sequence's
   std::vector<Ask> typical, kernels, timed, timed_on_gpu;  // see Cases
+  std::function<Ask(Chance&)> any;  // one of those with other sizes and options
   Tolerance tolerance = {};
 };
 
@@ -30,6 +32,8 @@ struct Agreement {
   double results = 0, gradients = 0;  // NaN where something is missing or not a number
   bool within(double limit) const { return results <= limit && gradients <= limit; }
 };
-Agreement agreement(const Problem& problem, torch::Device device);
+// `floor`: a gradient smaller than this share of the largest, entry by entry, counts as that large:
+// one that is 0 but for rounding has no relative error.
+Agreement agreement(const Problem& problem, torch::Device device, double floor = 0);
 
 }  // namespace lrnn::ops

@@ -107,8 +107,8 @@ inline torch::Dtype wide(torch::Dtype dtype) {
 struct Draw {
   torch::Dtype dtype;
   torch::Device device;
-  Draw(torch::Dtype of, torch::Device on = torch::kCPU) : dtype(of), device(on) {
-    torch::manual_seed(1);
+  Draw(torch::Dtype of, torch::Device on = torch::kCPU, uint64_t seed = 1) : dtype(of), device(on) {
+    torch::manual_seed(seed);
   }
 
   Tensor normal(at::IntArrayRef sizes) const { return torch::randn(sizes, options()); }
