@@ -2,6 +2,7 @@
 SHELL := bash
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+CHIPS ?=  # GPUs that `make cuda` builds for, as CHIPS='90a;120'; nothing: those of cmake/Cuda.cmake
 .DEFAULT_GOAL := build
 
 # configure PRESET,FOLDER,FLAGS
@@ -25,7 +26,7 @@ build: setup  ## the library build/liblrnn.so, the program build/lrnn and the te
 cuda: python  ## the same with the GPU kernels, where no GPU is found and `make build` leaves them out
 	@command -v nvcc >/dev/null || [ -x "$${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || \
 	  { printf 'cuda: nvcc was not found\n  install the CUDA toolkit, or name it in CUDA_HOME\n' >&2; exit 2; }
-	@$(call configure,release,build,-DLRNN_CUDA=ON)
+	@$(call configure,release,build,-DLRNN_CUDA=ON $(if $(strip $(CHIPS)),-DLRNN_CUDA_ARCHS='$(strip $(CHIPS))'))
 	@ninja -C build -j $(JOBS)
 
 wheel: setup  ## the Python package, build/wheel/lrnn-*.whl, out of the same build folder; GPU kernels where nvcc is
