@@ -164,9 +164,9 @@ void print(const std::string& title, const std::vector<OpCheck>& checks) {
 RandomReport ask_at_random(const RandomChecks& how, const std::vector<std::string>& devices) {
   watch_interrupts();
   ProgressBar progress(/*quiet=*/false);
-  return check_many_at_random(how, devices, [&](int64_t cases, const RandomCheck& last) {
-    progress.show(fmt::format("{} cases at random, seed {}: {} {}", cases, last.seed, last.check.op,
-                              last.shape));
+  return check_many_at_random(how, devices, [&](const RandomCheck& next) {
+    progress.show(fmt::format("at random, seed {}: {} {} in {} on {}", next.seed, next.check.op,
+                              next.shape, next.check.dtype, next.check.device));
   });
 }
 

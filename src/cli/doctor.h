@@ -21,7 +21,9 @@ struct RandomCheck {
   std::string shape;
   OpCheck check;
 };
-RandomCheck check_at_random(uint64_t seed, const std::string& device);
+// Sees a case before it is asked.
+using ShowCheck = std::function<void(const RandomCheck&)>;
+RandomCheck check_at_random(uint64_t seed, const std::string& device, const ShowCheck& show = {});
 
 // Cases by chance, one a seed from the first on, on every device.
 struct RandomChecks {
@@ -36,8 +38,7 @@ struct RandomReport {
   std::vector<RandomCheck> wrong;  // in their order
   bool interrupted = false;
 };
-// `show` sees the number of cases and what the last one was.
 RandomReport check_many_at_random(const RandomChecks& how, const std::vector<std::string>& devices,
-                                  const std::function<void(int64_t, const RandomCheck&)>& show);
+                                  const ShowCheck& show);
 
 }  // namespace lrnn::cli

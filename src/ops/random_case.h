@@ -36,7 +36,7 @@ class Chance {
   Random random_;
 };
 
-// Entries of one sequence's state, of the ops that keep a matrix.
+// Entries of one sequence's state.
 template <class Case> int64_t state_size(const Case& c) {
   if constexpr (requires { c.key_heads; })
     return c.H * c.K * c.V * c.N;
@@ -44,6 +44,8 @@ template <class Case> int64_t state_size(const Case& c) {
     return c.H * c.K * c.V;
   else if constexpr (requires { c.mini_batch; })
     return 2 * c.H * c.D * c.D;
+  else if constexpr (requires { c.H, c.D; })
+    return 16 * c.H * c.D;  // sLSTM's four gates and states
   else
     return 1;
 }
@@ -57,14 +59,17 @@ template <class Case> Case varied(Case c, Chance& chance) {
   const auto turn = [&](bool& option) {
     if (chance.one_in(3)) option = !option;
   };
+  constexpr int64_t kLeastNorm = 3;  // of fewer channels it is a sign, and its gradient rounding
   vary(c.B, 3), vary(c.T, 200);
   if constexpr (requires { c.n; }) {
-    // Blocks of n channels are the only matrices that ask for a certain width.
-    if (chance.one_in(2)) c.D = c.n ? c.n * chance.size(40) : chance.size(300);
+    // Blocks of n channels ask for whole ones; any other matrix takes them, too.
+    const int64_t block = c.n > 0 && c.n < 100 ? c.n : 1;
+    if (chance.one_in(2)) c.D = block * chance.size(300 / block);
+    if (block == 1) c.D = std::max(c.D, kLeastNorm);
   } else if constexpr (requires { c.mini_batch; }) {
     vary(c.mini_batch, 64), vary(c.H, 4);
-    c.D = std::max<int64_t>(c.D, 3);  // a norm of fewer channels is a sign, and a gradient rounding
-    if (chance.one_in(2)) c.D = 2 + chance.size(70);
+    if (chance.one_in(2)) c.D = chance.size(70);
+    c.D = std::max(c.D, kLeastNorm);
   } else if constexpr (requires { c.D; }) {
     vary(c.D, 140);
   }
