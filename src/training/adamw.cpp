@@ -32,6 +32,7 @@ AdamW::AdamW(torch::nn::Module& module, const TrainConfig& train, const Decays& 
       beta2_(train.betas.at(1)),
       eps_(train.eps),
       decay_(train.weight_decay),
+      tap_decay_(train.tap_decay),
       ranks_(ranks) {
   seat(module, train.accumulate > 1 || ranks.count() > 1);
   average_.emplace(values_, train.ema);
@@ -77,6 +78,8 @@ void AdamW::seat(torch::nn::Module& module, bool parts) {
     keep_until_read(slot.parameter);
     slot.parameter.set_data(view(values_));
     if (grads_.defined()) slot.grad = view(grads_);
+    if (const auto& p = slot.parameter; p.dim() == 3 && p.size(1) == 1 && p.size(2) > 1)
+      taps_.push_back(view(values_).narrow(2, 0, p.size(2) - 1));
     slot.parameter.mutable_grad() = slot.grad;
   }
 }
@@ -204,9 +207,19 @@ void AdamW::step(double lr, double scale) {
     }
   });
   share();
+  if (tap_decay_ > 0) shrink_taps(torch::tensor(double(a.rate), torch::kFloat64));
   average_->follow(t_);
   // Views saved by a graph must know that their values changed.
   for (const auto& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
+}
+
+// A proximal step of the sum of absolute values: what is smaller than the step becomes 0. Where
+// every rank has all values, each does the same.
+void AdamW::shrink_taps(const Tensor& rate) const {
+  if (tap_decay_ == 0 || taps_.empty()) return;
+  const torch::NoGradGuard no_grad;
+  const Tensor by = (rate * tap_decay_).to(torch::kFloat32);
+  for (const Tensor& taps : taps_) taps.copy_(taps.sign() * (taps.abs() - by).clamp_min(0));
 }
 
 void AdamW::drop_grads() {

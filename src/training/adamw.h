@@ -51,6 +51,9 @@ class AdamW {
   static double clip(double norm, double limit);
   // One update with gradients times `scale`.
   void step(double lr, double scale = 1);
+  // The part of an update that train.tap_decay asks for: past taps come closer to 0 by that times
+  // `rate`, which is lr/(1-b1^t), float64 [] where the weights are. step() does it itself.
+  void shrink_taps(const torch::Tensor& rate) const;
 
   // The same update where the parameters are on a GPU. Gradients are dropped before backward, so
   // that it need not add to them, and fetched afterwards from where it left them. The buffers are
@@ -130,16 +133,17 @@ class AdamW {
 
   static constexpr int64_t kPiece = 8192;  // floats
 
-  double beta1_, beta2_, eps_, decay_;
+  double beta1_, beta2_, eps_, decay_, tap_decay_;
   Ranks ranks_;
   int64_t t_ = 0, size_ = 0;  // size_: floats that are used; the rest make the slices equal
   Slice own_;                 // what this rank updates: all of it, but for several ranks
   std::vector<Slot> slots_;
   std::vector<Piece> pieces_;
-  torch::Tensor values_, grads_;    // no grads_ on a GPU where a batch is one part of one rank
-  std::optional<Average> average_;  // from the moment that there are values
-  torch::Tensor m_, v_;             // of own_
-  torch::Tensor flat_copies_;       // values_ in another type
+  std::vector<torch::Tensor> taps_;  // views of values_: kernels without their last tap
+  torch::Tensor values_, grads_;     // no grads_ on a GPU where a batch is one part of one rank
+  std::optional<Average> average_;   // from the moment that there are values
+  torch::Tensor m_, v_;              // of own_
+  torch::Tensor flat_copies_;        // values_ in another type
   std::vector<Reader> readers_;
   std::vector<Seated> packs_;
 };

@@ -10,7 +10,7 @@ struct TrainConfig {
   int64_t warmup = 2000;
   std::string schedule = "cosine";
   double lr_floor = 1e-3;
-  double weight_decay = 0;
+  double weight_decay = 0, tap_decay = 0;
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double clip = 0;
@@ -32,6 +32,12 @@ struct TrainConfig {
     visit("schedule", schedule, "what the rate does after the warm-up", {"cosine", "constant"});
     visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr", between(0, 1));
     visit("weight_decay", weight_decay, "decoupled decay (AdamW)", at_least(0));
+    visit(
+        "tap_decay", tap_decay,
+        "every update brings the taps of short convolutions, but those of the present token, this "
+        "times the rate closer to 0, and to exactly 0 where the loss does not hold them; such as "
+        "0.5",
+        at_least(0));
     visit("betas", betas, "AdamW's two averaging factors", from_to_below(0, 1));
     visit("eps", eps, "AdamW's epsilon", above(0));
     visit("clip", clip, "largest norm of the gradient; 0: no clipping", at_least(0));

@@ -183,6 +183,7 @@ class Recorded final : public Execution {
     differentiate(step.part);
     step.gradients = optimizer_.fetch_grads();
     gpu_.adamw(adamw_, step.gradients);
+    shrink_taps();
     // A recording keeps the memory, until the next one is replayed, and others may use it as well.
     if (record_)
       for (auto& g : step.gradients) g.wide = borrowed(g.wide), g.narrow = borrowed(g.narrow);
@@ -238,6 +239,7 @@ class Recorded final : public Execution {
   void update_alone() {
     optimizer_.squares(adamw_.squares);
     gpu_.adamw(adamw_, sums_);
+    shrink_taps();
   }
 
   // Everybody's gradients, losses and hits are added up in the order of the ranks, and each rank
@@ -258,9 +260,16 @@ class Recorded final : public Execution {
     adamw_.squares.view({ranks_.count(), pieces}).copy_(all.narrow(1, kAdded, pieces));
     gpu_.adamw(adamw_, sums_);
     optimizer_.share();
+    shrink_taps();
   }
 
   // ------------------------------------------------------------------------------- both
+
+  // Nothing where the update was skipped, or rehearsed.
+  void shrink_taps() {
+    if (config_.tap_decay > 0)
+      optimizer_.shrink_taps(adamw_.settings[GpuAdamW::kRate] * report_[GpuAdamW::kApplied]);
+  }
 
   // Forward, loss and backward of a part. The gradients are where backward leaves them, loss and
   // hits are added to the report.

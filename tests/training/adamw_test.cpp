@@ -311,5 +311,38 @@ TEST_F(AdamWTest, AnAverageGoesOnFromACheckpoint) {
   EXPECT_THROW(second.load(state, "memory"), Error);
 }
 
+// Kernels [C,1,W] of short convolutions beside a matrix and one that only looks like them.
+struct Kernels : torch::nn::Module {
+  Kernels() {
+    torch::manual_seed(3);
+    conv = register_parameter("conv", torch::randn({5, 1, 4}));
+    one = register_parameter("one", torch::randn({5, 1, 1}));
+    matrix = register_parameter("matrix", torch::randn({5, 4}));
+  }
+  Tensor conv, one, matrix;
+};
+
+TEST_F(AdamWTest, BringsPastTapsTo0AndNothingElse) {
+  auto train = config(0);
+  Kernels with, without;
+  AdamW other(without, train, is_weight);
+  train.tap_decay = 2;
+  AdamW optimiser(with, train, is_weight);
+  const auto step = [](Kernels& net, AdamW& optimiser) {
+    optimiser.zero_grad();
+    (net.conv.sum() + net.one.sum() + net.matrix.sum()).backward();
+    optimiser.step(0.05);
+  };
+  step(with, optimiser), step(without, other);
+  // The first update is lr; the rate of shrinking is lr/(1-b1) then.
+  const Tensor past = without.conv.detach().slice(2, 0, 3);
+  const Tensor expected = past.sign() * (past.abs() - 1.0).clamp_min(0);
+  EXPECT_CLOSE("past taps", with.conv.slice(2, 0, 3), expected);
+  EXPECT_TRUE(torch::equal(with.conv.slice(2, 3), without.conv.slice(2, 3))) << "the present token";
+  EXPECT_TRUE(torch::equal(with.one, without.one));
+  EXPECT_TRUE(torch::equal(with.matrix, without.matrix));
+  EXPECT_GT(with.conv.slice(2, 0, 3).eq(0).sum().item<int64_t>(), 0) << "exactly";
+}
+
 }  // namespace
 }  // namespace lrnn::training
