@@ -87,7 +87,7 @@ if [ -z "${LRNN_TORCH:-}" ]; then
     rm -rf "$here/site"
     # shellcheck disable=SC2086  # several words
     python3 -m pip install -q --disable-pip-version-check --no-deps --no-compile --only-binary=:all: "${platforms[@]}" \
-      --python-version 3.11 --target "$here/site" --root-user-action=ignore $versions ||
+      --python-version 3.11 --target "$here/site" $versions ||
       stop "pip could not download LibTorch for aarch64 ($versions)." \
         "Check the network and that python3 has pip, or point LRNN_TORCH at an aarch64 torch folder."
     touch "$here/site/complete"
@@ -101,4 +101,4 @@ ninja -C "$here" -j "$jobs"
 [ "${1:-}" != build ] || exit 0
 [ $# -gt 0 ] || set -- base kernels ops
 names=$(IFS='|'; echo "$*")
-ctest --test-dir "$here" -R "^($names)\$" --output-on-failure --no-tests=error --timeout 7200 -j 1
+ctest --test-dir "$here" -R "^($names)\$" --output-on-failure --no-tests=error
