@@ -8,7 +8,7 @@ CHIPS ?=  # GPUs that `make cuda` builds for, as CHIPS='90a;120'; nothing: those
 # configure PRESET,FOLDER,FLAGS
 configure = cmake --preset $(1) -DLRNN_TORCH="$$(cat $(2)/torch.path)" $(3) >$(2)/configure.log || { cat $(2)/configure.log >&2; exit 2; }
 
-.PHONY: help setup python build cuda wheel test demo bench bench-gpu bench-lm gpu-check sanitize docs pages format install clean
+.PHONY: help setup python build cuda wheel test demo bench bench-gpu bench-lm gpu-check sanitize arm docs pages format install clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -66,6 +66,9 @@ sanitize:  ## the tests under the address and undefined-behaviour sanitizers
 	@ninja -C build-sanitize -j $(JOBS)
 	@ctest --preset sanitize -j $(JOBS)
 
+arm:  ## build for 64-bit ARM with a cross compiler, and run tests of it under qemu; CI does not
+	@JOBS=$(JOBS) scripts/arm.sh
+
 docs:  ## the documentation as a site: build/site/index.html
 	@scripts/setup.sh docs
 	@mkdir -p build
@@ -86,4 +89,4 @@ install: build  ## binary, libraries, headers and CMake package under PREFIX
 	@cmake --install build --prefix "$(PREFIX)"
 
 clean:  ## remove the build folders
-	rm -rf build build-sanitize
+	rm -rf build build-sanitize build-arm

@@ -11,7 +11,10 @@ string(FIND "${torch_folder}/" "${clone}/" at)
 if(at EQUAL 0)
   set(LRNN_INSTALLED_TORCH "\${CMAKE_CURRENT_LIST_DIR}/../../lrnn/torch")
   set(torch_rpath "$ORIGIN/lrnn/torch/lib;$ORIGIN/../${LRNN_OWN}/torch/lib")
-  set(names libc10.so libtorch_cpu.so libgomp.so.1)
+  # BLAS and LAPACK are part of libtorch_cpu.so on x86-64, and libraries of their own on ARM.
+  file(GLOB names RELATIVE ${torch_folder}/lib ${torch_folder}/lib/libnvpl_*.so.* ${torch_folder}/lib/libarm_compute*.so
+       ${torch_folder}/lib/libgfortran.so.*)
+  list(APPEND names libc10.so libtorch_cpu.so libgomp.so.1)
   set(nvidia libcudart.so.* libcupti.so.*)  # all that libtorch_cpu.so links to
   if(TARGET lrnn_cuda)
     list(APPEND names libc10_cuda.so libtorch_cuda.so libtorch_cuda_linalg.so libtorch_nvshmem.so libcaffe2_nvrtc.so)

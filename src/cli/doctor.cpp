@@ -4,6 +4,7 @@
 #include <ATen/Version.h>
 #include <fmt/format.h>
 #include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -62,7 +63,8 @@ std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown";
+  struct utsname machine {};  // ARM's list has numbers and no names
+  return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
 std::vector<std::string> cpu_features() {
@@ -79,6 +81,8 @@ std::vector<std::string> cpu_features() {
   LRNN_FEATURE("avx512dq");
   LRNN_FEATURE("avx512vl");
 #undef LRNN_FEATURE
+#elif defined(__aarch64__)
+  out.emplace_back("neon");  // every such machine has it
 #endif
   return out;
 }

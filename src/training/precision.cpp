@@ -14,20 +14,18 @@ namespace {
 // Whether oneDNN can use the processor's matrix tiles (AMX). Some virtual machines announce tiles
 // but hide how large they are; oneDNN then leaves them unconfigured and the program dies of an
 // illegal instruction at the first bfloat16 product.
-bool tiles_work() {
 #if defined(__x86_64__)
+bool tiles_work() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool announced = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & (1u << 24));
   const bool described = __get_cpuid_count(0x1D, 0, &a, &b, &c, &d) && a > 0;  // palettes
   return announced && described;
-#else
-  return false;
-#endif
 }
 
 // oneDNN decides once, before any product, which instructions it uses: so does this.
 [[maybe_unused]] const int kept_off_tiles =
     tiles_work() ? 0 : ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16", 0);
+#endif
 
 }  // namespace
 

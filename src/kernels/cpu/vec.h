@@ -1,6 +1,8 @@
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <cstdint>
@@ -23,7 +25,7 @@ constexpr int kVectorBytes = 32;
 #else
 constexpr int kVectorBytes = 16;
 #endif
-// 32 registers with AVX-512, 16 before.
+// 32 registers with AVX-512, 16 before. NEON has 32 as well, but what they gain was never timed.
 constexpr bool kManyRegisters = kVectorBytes == 64;
 
 // `loose` is the type in memory, for GCC 12 makes better loops of it than of memcpy.
@@ -164,6 +166,11 @@ template <class F> [[gnu::always_inline]] inline Vec<F> fma(Vec<F> a, Vec<F> b, 
     return _mm256_fmadd_ps(a, b, c);
   else
     return _mm256_fmadd_pd(a, b, c);
+#elif defined(__aarch64__)
+  if constexpr (sizeof(F) == 4)
+    return (Vec<F>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+  else
+    return (Vec<F>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #else
   return a * b + c;
 #endif
