@@ -38,6 +38,7 @@ CheckedOp op_of(const std::string& name, bool recurrent, const Cases<Case>& case
   return {name,
           recurrent,
           asks(cases.typical),
+          asks(cases.on_cpu),
           asks(cases.kernels),
           asks(cases.timed),
           asks(cases.timed_on_gpu)};
