@@ -39,21 +39,19 @@ fi
 # ------------------------------------------------------------------------- libraries from Debian
 # A package list and a cache of our own: the system's are not touched, and need not know of arm64.
 unpack_libraries() {
-  local apt=$here/apt id codename source file
+  local apt=$here/apt codename file
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
-  id=$(. /etc/os-release && echo "${ID:-}") codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-  case $id in
-    debian) source="[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${LRNN_ARM_MIRROR:-http://deb.debian.org/debian} $codename main" ;;
-    ubuntu) source="[signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] ${LRNN_ARM_MIRROR:-http://ports.ubuntu.com/ubuntu-ports} $codename main universe" ;;
-    *) return 1 ;;
-  esac
   rm -rf "$apt" "$here/sysroot"
   mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial" "$here/sysroot"
   : >"$apt/status"
-  echo "deb $source" >"$apt/sources.list"
   local options=(-qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User="$(id -un)"
-    -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache"
-    -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null)
+    -o Dir::State="$apt/state" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
+  # Debian's mirrors have every architecture; Ubuntu keeps arm64 at an address of its own.
+  if [ -n "${LRNN_ARM_MIRROR:-}" ]; then
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    echo "deb $LRNN_ARM_MIRROR $codename main $([ "$(. /etc/os-release && echo "$ID")" != ubuntu ] || echo universe)" >"$apt/sources.list"
+    options+=(-o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null)
+  fi
   apt-get "${options[@]}" update &&
     apt-get "${options[@]}" install -y --download-only --no-install-recommends libyaml-cpp-dev \
       libsentencepiece-dev libgtest-dev nlohmann-json3-dev libcli11-dev >/dev/null || return 1
@@ -70,7 +68,7 @@ mkdir -p "$here"
   say "unpacking yaml-cpp, SentencePiece, GoogleTest, JSON and CLI11 for arm64 into build-arm/sysroot"
   unpack_libraries ||
     stop "The libraries for arm64 could not be had; they come from the packages of Debian or Ubuntu." \
-      "Check the network; LRNN_ARM_MIRROR=<address> names another mirror."
+      "Check the network; LRNN_ARM_MIRROR=<address> names a mirror that has arm64, as Ubuntu's 'ports'."
 }
 
 # ---------------------------------------------------------------------------------------- LibTorch

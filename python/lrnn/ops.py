@@ -50,9 +50,9 @@ def delta_product(
     cu_seqlens: Tensor | None = None,
     accuracy: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""The delta product: DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with S [K,V], for each token t::
+    r"""The delta product: DeltaNet, Gated DeltaNet, DeltaProduct and Kimi Delta Attention. Per head, with S [K,V], for each token t::
 
-        S <- exp(log_gate_t) S
+        S <- exp(log_gate_t) S                  or diag(exp(log_gate_t)) S, with a gate per key channel
         for j = 0 .. N-1:  S <- S + beta_tj k_tj (v_tj - S^T k_tj)^T
         o_t = scale S^T q_t
 
@@ -68,7 +68,8 @@ def delta_product(
         k: [B,T,N,G,K], N steps a token
         v: [B,T,N,H,V]
         beta: [B,T,N,H], of the type of k or float32
-        log_gate: [B,T,H], of the type of k or float32; a gate of 1 without it
+        log_gate: [B,T,H], or [B,T,H,K] for a gate per key channel, which GPUs refuse so far; of the type of k or
+            float32; a gate of 1 without it
         state: [B,H,K,V], zeros without it
         scale: K^-1/2 without it
         cu_seqlens: bounds of packed sequences

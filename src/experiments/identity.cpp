@@ -40,6 +40,8 @@ Identity of_mixer(const YAML::Node& settings) {
   }
   if (settings["forget_gate"] && settings["forget_gate"].as<bool>())
     out.key += " gated", out.name = "gated " + out.name;
+  if (settings["gate_per"] && settings["gate_per"].as<std::string>() == "channel")
+    out.key += " per channel", out.name += " per channel";
   return out;
 }
 

@@ -54,7 +54,9 @@ void StateWalk::read(const Observed& told, const Look& look) {
 void StateWalk::householders(const Observed& told, const Look& look) {
   const Tensor k = of(told, "k"), v = of(told, "v"), beta = of(told, "beta");
   Tensor gate = of(told, "log_gate");
-  if (gate.defined()) gate = gate.exp().unsqueeze(-1).unsqueeze(-1);
+  // [T,H], or [T,H,K] for gates of key channels
+  if (gate.defined()) gate = gate.exp().unsqueeze(-1);
+  if (gate.defined() && gate.dim() == 3) gate = gate.unsqueeze(-1);
   for (int64_t t = 0; t < k.size(0); ++t)
     for (int64_t j = 0; j < k.size(1); ++j) {
       look(state_);

@@ -52,6 +52,11 @@ class Told {
 
 constexpr const char* kHeads = "[B,T,H,K]";
 
+bool gates_channels(const Observed& observed) {
+  const auto at = observed.find("log_gate");
+  return at != observed.end() && at->second.defined() && at->second.dim() == 4;
+}
+
 }  // namespace
 
 const char* name(Kind kind) {
@@ -103,12 +108,14 @@ const char* about(Kind kind) {
 std::optional<Transition> read_transition(const Observed& observed) {
   const Told told(observed);
   if (told.has("beta") && told.has("k")) {
-    const Tensor k = told.get("k", 5, "[B,T,N,H,K]");
-    return Transition{
-        Kind::kHouseholders,
-        k.size(2),
-        eigenvalues({told.get("beta", 4, "[B,T,N,H]"), k, told.get("log_gate", 3, "[B,T,H]")}),
-        {}};
+    const Tensor k = told.get("k", 5, "[B,T,N,H,K]"), beta = told.get("beta", 4, "[B,T,N,H]");
+    if (gates_channels(observed))
+      return Transition{
+          Kind::kMatrix, 0, eigenvalues({beta, k, told.get("log_gate", 4, kHeads)}), {}};
+    return Transition{Kind::kHouseholders,
+                      k.size(2),
+                      eigenvalues({beta, k, told.get("log_gate", 3, "[B,T,H]")}),
+                      {}};
   }
   if (told.has("kk") && told.has("a") && told.has("log_w"))
     return Transition{Kind::kDecayAndStep,
@@ -144,6 +151,15 @@ Tensor eigenvalues(const Householders& product) {
   const Tensor k = product.k.to(torch::kFloat64).permute({0, 1, 3, 2, 4});     // [B,T,H,N,K]
   const Tensor beta = product.beta.to(torch::kFloat64).permute({0, 1, 3, 2});  // [B,T,H,N]
   const int64_t N = k.size(3);
+  if (product.log_gate.defined() && product.log_gate.dim() == 4) {
+    // A diagonal that is not a number times the identity keeps no direction apart.
+    Tensor A = product.log_gate.to(torch::kFloat64).exp().diag_embed();  // [B,T,H,K,K]
+    for (int64_t j = 0; j < N; ++j) {
+      const Tensor kj = k.select(3, j).unsqueeze(-1), bj = beta.select(3, j);
+      A = A - bj.unsqueeze(-1).unsqueeze(-1) * kj.matmul(kj.transpose(-1, -2).matmul(A));
+    }
+    return torch::linalg_eigvals(A);
+  }
   std::vector<Tensor> w;
   for (int64_t j = 0; j < N; ++j) {
     const Tensor kj = k.select(3, j);

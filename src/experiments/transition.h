@@ -36,12 +36,13 @@ using Observed = std::map<std::string, torch::Tensor>;  // by name, of one layer
 // the one promised. A diagonal of thousands of channels gives an even choice of them.
 std::optional<Transition> read_transition(const Observed& observed);
 
-// The product of I - beta_j k_j k_j^T over j: beta [B,T,N,H], k [B,T,N,H,K], log_gate [B,T,H] or
-// undefined for a gate of 1.
+// The product of I - beta_j k_j k_j^T over j: beta [B,T,N,H], k [B,T,N,H,K]; times a gate log_gate
+// [B,T,H], or times one per key channel [B,T,H,K], or undefined for a gate of 1.
 struct Householders {
   torch::Tensor beta, k, log_gate;
 };
 // Its eigenvalues that can differ from the gate: complex [B,T,H,N]. The other K - N equal the gate.
+// With a gate per key channel all of them: [B,T,H,K].
 torch::Tensor eigenvalues(const Householders& product);
 // Of diag(e^log_w) - (a kk) kk^T, all [B,T,H,K]: complex [B,T,H,K].
 torch::Tensor eigenvalues(const torch::Tensor& log_w, const torch::Tensor& a,

@@ -27,6 +27,7 @@ struct DeltaProductInputs {
   SharedRows q, k;                 // of fewer heads than H, maybe; q.data null: no outputs
   const void* beta = nullptr;      // wide [B,T,N,H]
   const void* log_gate = nullptr;  // wide [B,T,H], or null for a gate of 1
+  bool channels = false;           // log_gate is [B,T,H,K]: one gate per key channel
   const void* state = nullptr;     // wide [S,H,K,V], or null for zeros
 };
 
@@ -45,7 +46,7 @@ struct DeltaProductBackward : DeltaProductInputs {
   const void* states = nullptr;
   Rows dq, dk, dv;            // of every head, also where heads share keys
   void* dbeta = nullptr;      // wide [B,T,N,H]
-  void* dlog_gate = nullptr;  // wide [B,T,H], where log_gate is
+  void* dlog_gate = nullptr;  // wide, as log_gate, where that is
   void* dstate = nullptr;     // wide [S,H,K,V], or null where nobody asks
 };
 

@@ -24,9 +24,12 @@ class DeltaProduct final : public Mixer, public HasPacks {
     v_proj_ = add<Linear>("v_proj", width, N * S * V);
     if (c.beta) b_proj_ = add<Linear>("b_proj", width, N * S);
     if (c.forget_gate) {
-      a_proj_ = add<Linear>("a_proj", width, S);
+      if (c.gates_channels())  // fla's rank
+        f_proj_ = add<LowRank>("f_proj", width, V, S * K, false, "0", "1");
+      else
+        a_proj_ = add<Linear>("a_proj", width, S);
       A_log_ = register_parameter("A_log", torch::empty(S));
-      dt_bias_ = register_parameter("dt_bias", torch::empty(S));
+      dt_bias_ = register_parameter("dt_bias", torch::empty(c.gates_channels() ? S * K : S));
     }
     if (c.conv > 0) {
       q_conv_ = add<ShortConv>("q_conv1d", H * K, c.conv);
@@ -89,8 +92,12 @@ class DeltaProduct final : public Mixer, public HasPacks {
                                         k.options().requires_grad(false));
     // The logarithm of a gate near 1 needs more digits than bfloat16 has.
     Tensor log_gate;
-    if (c_.forget_gate)
-      log_gate = -A_log_.exp() * torch::softplus(p.log_gate.to(A_log_.scalar_type()) + dt_bias_);
+    if (c_.forget_gate) {
+      const Tensor raw = torch::softplus(p.log_gate.to(A_log_.scalar_type()) + dt_bias_);
+      log_gate = c_.gates_channels()
+                     ? -A_log_.exp().unsqueeze(-1) * raw.unflatten(-1, {c_.states(), c_.key_dim})
+                     : -A_log_.exp() * raw;
+    }
     Tensor none;  // q at the ends is no table
     if (!conv) look_up({ends ? &none : &q, &p.gate, &k, &v, &beta, &log_gate}, x.token);
     if (context.observe) {  // by state, also where several share keys
@@ -172,6 +179,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
         ops::linears(x, weights, shapes, ends ? ops::Joint() : products_.joint(weights));
     for (size_t i = 0; i < to.size(); ++i) *to[i] = made.each[i];
     p.joint = made.joint;
+    if (f_proj_) p.log_gate = f_proj_->forward(x);
     return p;
   }
   // The members of the pack apart, but q, k and v, which take the same way.
@@ -231,6 +239,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
 
   DeltaProductConfig c_;
   std::shared_ptr<Linear> q_proj_, k_proj_, v_proj_, b_proj_, a_proj_, g_proj_, o_proj_;
+  std::shared_ptr<LowRank> f_proj_;  // of gates of key channels
   std::shared_ptr<ShortConv> q_conv_, k_conv_, v_conv_;
   std::shared_ptr<RmsNorm> o_norm_;
   Pack products_, convs_;
@@ -247,7 +256,7 @@ void DeltaProduct::initialise(const Init& init) {
     } else if (name == "initial_state") {
       w.zero_();
     } else if (name == "A_log") {
-      fill_uniform(w, init.seed, name, 0, 16);
+      fill_uniform(w, init.seed, name, c_.gates_channels() ? 1 : 0, 16);  // as fla begins
       w.log_();
     } else if (name == "dt_bias") {
       fill_inverse_softplus(w, init.seed, name);

@@ -3,7 +3,8 @@
 
 namespace lrnn::mixers {
 
-// DeltaNet, Gated DeltaNet, DeltaProduct and Gated DeltaProduct are one layer with switches.
+// DeltaNet, Gated DeltaNet, DeltaProduct, Gated DeltaProduct and Kimi Delta Attention's recurrence
+// are one layer with switches.
 struct DeltaProductConfig {
   int64_t heads = 4, key_dim = 32, value_dim = 0, value_heads = 0, householders = 1;
   Range range = {-1, 1};
@@ -11,7 +12,7 @@ struct DeltaProductConfig {
   bool forget_gate = false, output_gate = false;
   std::string qk_activation = "silu", v_activation = "silu", qk_norm = "l2";
   bool beta = true, beta_decay = true, initial_state = false;
-  std::string step = "sigmoid";
+  std::string step = "sigmoid", gate_per = "head";
   double norm_eps = 1e-6;
   std::string accuracy = "auto";
 
@@ -28,6 +29,10 @@ struct DeltaProductConfig {
           {Range{0, 1}, Range{-1, 1}});
     visit("conv", conv, "kernel of the short convolution on q, k and v; 0: none", at_least(0));
     visit("forget_gate", forget_gate, "the state decays by a learnt factor before each token");
+    visit("gate_per", gate_per,
+          "what has a forget gate of its own: a head, or, as in Kimi Delta Attention, each of its "
+          "key channels, which GPUs have no kernel for yet",
+          {"head", "channel"});
     visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
     visit("qk_activation", qk_activation, "of q and k", {"silu", "relu", "elu", "none"});
     visit("v_activation", v_activation, "of v", {"silu", "none"});
@@ -49,10 +54,13 @@ struct DeltaProductConfig {
   void check(const Section& at) const {
     at.require(value_heads % heads == 0, "value_heads", "must be a multiple of the ", heads,
                " heads, got ", value_heads);
+    at.require(forget_gate || !gates_channels(), "gate_per",
+               "channel says how fine a forget gate is: set forget_gate to true");
   }
   int64_t states() const { return value_heads == 0 ? heads : value_heads; }
   int64_t value() const { return value_dim == 0 ? key_dim : value_dim; }
   bool negative() const { return range.lo < 0; }
+  bool gates_channels() const { return gate_per == "channel"; }
   // What the op is asked for, see ops/delta_product/delta_product.h. Rounding adds up where beta
   // |k|^2 exceeds 1 and a step reflects.
   std::string asked_accuracy() const {

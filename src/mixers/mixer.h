@@ -33,7 +33,8 @@ struct Context {
   //
   //   names          shapes                   A
   //   k, beta        [B,T,N,H,K], [B,T,N,H]   per head the product of I - beta_j k_j k_j^T,
-  //     log_gate     [B,T,H], or not at all   times e^log_gate
+  //     log_gate     [B,T,H], or not at all   times e^log_gate,
+  //                  or [B,T,H,K]             or times diag(e^log_gate), which comes first
   //   log_w, a, kk   [B,T,H,K] each           per head diag(e^log_w) - (a kk) kk^T
   //   theta, eta,    [B,T,H] each             per head, of memory and momentum together:
   //     alpha, key   [B,T,H,K]                [[(1-alpha) I - theta k k^T, eta I],

@@ -92,6 +92,7 @@ void delta(Json& out, const ModelConfig& c, const Section& mixer, const std::str
        cat("qk_norm sum with qk_activation ", m.qk_activation));
   need(!m.initial_state, "initial_state true");
   need(m.step == "sigmoid", cat("step ", m.step));
+  need(!m.gates_channels(), "gate_per channel");
   need(m.norm_eps == c.norm_eps, "a norm_eps of the mixer other than the model's");
   out["model_type"] = type.empty() ? delta_type(m) : type;
   need(m.states() == m.heads || out["model_type"] == "gated_deltanet",

@@ -42,7 +42,8 @@ enum class Need : uint8_t {
 struct Field {
   const char* name;
   // A letter per dimension; the same letter is the same size everywhere. S: sequences, B of them or
-  // what cu_seqlens says. *: any dimensions. A digit is that size.
+  // what cu_seqlens says. *: any dimensions. A digit is that size. (K) at the end of an optional
+  // input: a dimension that may be missing.
   const char* shape;
   Kind kind = Kind::kIo;
   Need need = Need::kNeeded;

@@ -114,17 +114,25 @@ bool SizesByLetter::fits(const Slot& slot) const {
     sizes = sizes.slice(leading_.size()), ++shape;
   }
   for (const auto& size : sizes) {
+    if (*shape == '(') ++shape;  // the dimension that may be missing is there
     if (!*shape || (is_digit(*shape) ? size != *shape - '0' : size != (*this)[*shape]))
       return false;
-    ++shape;
+    if (*++shape == ')') ++shape;
   }
-  return !*shape;
+  return !*shape || *shape == '(';
 }
 
 void SizesByLetter::require(const Slot& slot) const {
   if (!slot.x->defined() || fits(slot)) return;
-  throw Error(cat("[", op_, "] ", slot.field.name, " must be ", show(sizes(slot.field.shape)),
-                  " = ", letters(slot.field.shape), ", got ", show(slot.x->sym_sizes())));
+  const auto one = [&](const std::string& shape) {
+    return cat(show(sizes(shape.c_str())), " = ", letters(shape.c_str()));
+  };
+  const std::string shape = slot.field.shape;
+  const auto open = shape.find('(');
+  std::string want = one(shape.substr(0, open));
+  if (open != std::string::npos) want += " or " + one(shape.substr(0, open) + shape[open + 1]);
+  throw Error(
+      cat("[", op_, "] ", slot.field.name, " must be ", want, ", got ", show(slot.x->sym_sizes())));
 }
 
 std::vector<c10::SymInt> SizesByLetter::sizes(const char* shape) const {

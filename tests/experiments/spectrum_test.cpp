@@ -75,6 +75,29 @@ TEST(Spectrum, TwoReflectionsAreARotation) {
   }
 }
 
+TEST(Spectrum, WithGatesOfKeyChannelsIsThatOfTheWholeMatrix) {
+  const int64_t K = 4, N = 2;
+  torch::manual_seed(3);
+  const Tensor k = torch::randn({1, 1, N, 1, K}, torch::kFloat64),
+               beta = torch::rand({1, 1, N, 1}, torch::kFloat64),
+               log_gate = -torch::rand({1, 1, 1, K}, torch::kFloat64);
+  Tensor A = log_gate[0][0][0].exp().diag();  // the gate comes first
+  for (int64_t j = 0; j < N; ++j) {
+    const Tensor key = k[0][0][j][0];
+    A = (torch::eye(K, torch::kFloat64) - beta[0][0][j][0] * torch::outer(key, key)).matmul(A);
+  }
+  const auto told = read_transition({{"k", k}, {"beta", beta}, {"log_gate", log_gate}});
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->kind, Kind::kMatrix);
+  ASSERT_EQ(told->values.sizes(), torch::IntArrayRef({1, 1, 1, K}));
+  // Sums of powers tell the eigenvalues, whatever their order.
+  for (int power = 1; power <= K; ++power) {
+    const double want = torch::matrix_power(A, power).trace().item<double>();
+    const auto sum = torch::pow(told->values, power).sum();
+    EXPECT_NEAR(torch::real(sum).item<double>(), want, 1e-10 * (1 + std::abs(want))) << power;
+  }
+}
+
 TEST(Spectrum, OfADecayAndARankOneStep) {
   // One decay for all keys: e^w everywhere but along kk, where it is e^w - a.
   const int64_t K = 5;

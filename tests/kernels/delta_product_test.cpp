@@ -16,7 +16,7 @@ namespace {
 
 struct Sizes {
   int64_t B, T, N, H, K, V;
-  bool gate;
+  int64_t gates;  // per head and token: 0, 1 or K
 };
 using Values = std::vector<double>;
 
@@ -45,7 +45,7 @@ struct Problem {
     const double unit = 1.7 / std::sqrt(double(z.K));  // keys of length about 1
     q = random_values(1, tokens * z.K, -unit, unit), k = random_values(2, steps * z.K, -unit, unit);
     v = random_values(3, steps * z.V, -1, 1), beta = random_values(4, steps, 0, 1.8);
-    log_gate = random_values(5, tokens, -0.3, 0), state = random_values(6, states, -1, 1);
+    log_gate = random_values(5, tokens * z.gates, -0.3, 0), state = random_values(6, states, -1, 1);
     d_o = random_values(7, tokens * z.V, -1, 1), d_final = random_values(8, states, -1, 1);
   }
 };
@@ -73,7 +73,13 @@ struct Loop {
 
   int64_t token(int64_t t) const { return (b * p.z.T + t) * p.z.H + h; }
   int64_t step(int64_t t, int64_t j) const { return ((b * p.z.T + t) * p.z.N + j) * p.z.H + h; }
-  double gate(int64_t t) const { return p.z.gate ? std::exp(p.log_gate[token(t)]) : 1; }
+  // Of element i of the state.
+  int64_t gate_index(int64_t t, int64_t i) const {
+    return token(t) * p.z.gates + (p.z.gates > 1 ? i / p.z.V : 0);
+  }
+  double gate(int64_t t, int64_t i) const {
+    return p.z.gates ? std::exp(p.log_gate[gate_index(t, i)]) : 1;
+  }
   double error(const Values& s, int64_t m, int64_t c) const {
     double e = p.v[m * p.z.V + c];
     for (int64_t i = 0; i < p.z.K; ++i) e -= s[i * p.z.V + c] * p.k[m * p.z.K + i];
@@ -81,9 +87,9 @@ struct Loop {
   }
 
   void forward() {
-    const auto [B, T, N, H, K, V, gated] = p.z;
+    const auto [B, T, N, H, K, V, gates] = p.z;
     for (int64_t t = 0; t < T; ++t) {
-      for (int64_t i = 0; i < K * V; ++i) S[i] *= gate(t);
+      for (int64_t i = 0; i < K * V; ++i) S[i] *= gate(t, i);
       for (int64_t j = 0; j < N; ++j) {
         const int64_t m = step(t, j);
         const Values s = before.emplace_back(S, S + K * V);
@@ -98,7 +104,7 @@ struct Loop {
   }
 
   void backward() {
-    const auto [B, T, N, H, K, V, gated] = p.z;
+    const auto [B, T, N, H, K, V, gates] = p.z;
     Values after(S, S + K * V);
     for (int64_t t = T - 1; t >= 0; --t) {
       for (int64_t i = 0; i < K; ++i)
@@ -113,15 +119,15 @@ struct Loop {
       }
       // `after` is now the state just behind the gate.
       for (int64_t i = 0; i < K * V; ++i) {
-        r.dlog_gate[token(t)] += dS[i] * after[i];
-        dS[i] *= gate(t);
-        after[i] /= gate(t);
+        if (gates) r.dlog_gate[gate_index(t, i)] += dS[i] * after[i];
+        dS[i] *= gate(t, i);
+        after[i] /= gate(t, i);
       }
     }
   }
 
   void undo(const Values& s, int64_t m) {
-    const auto [B, T, N, H, K, V, gated] = p.z;
+    const auto [B, T, N, H, K, V, gates] = p.z;
     for (int64_t c = 0; c < V; ++c) {
       const double e = error(s, m, c);
       double along = 0;  // of the gradient, along the key
@@ -178,7 +184,7 @@ struct Array {
 };
 
 Results kernel(const Problem& p, Type type, int steps) {
-  const auto& [B, T, N, H, K, V, gated] = p.z;
+  const auto& [B, T, N, H, K, V, gates] = p.z;
   const Type wide = type == Type::kFloat64 ? type : Type::kFloat32;
   Results r(p);
   Array q(type, p.q), k(type, p.k), v(type, p.v), d_o(type, p.d_o), o(type, r.o.size());
@@ -196,7 +202,7 @@ Results kernel(const Problem& p, Type type, int steps) {
   in.B = B, in.T = T, in.N = N, in.H = H, in.K = K, in.V = V, in.S = B;
   in.q = per_token(q, K), in.k = per_step(k, K);
   in.beta = beta.bytes(), in.state = state.bytes();
-  if (gated) in.log_gate = log_gate.bytes();
+  if (gates) in.log_gate = log_gate.bytes(), in.channels = gates > 1;
   DeltaProductForward f{
       in,   per_step(v, V), per_token(o, V), final_state.bytes(), error.bytes(), states.bytes(),
       steps};
@@ -213,7 +219,7 @@ Results kernel(const Problem& p, Type type, int steps) {
                          per_step(dk, K),
                          per_step(dv, V),
                          dbeta.bytes(),
-                         gated ? dlog_gate.bytes() : nullptr,
+                         gates ? dlog_gate.bytes() : nullptr,
                          dS.bytes()};
   delta_product_backward(g, serial);
   r.o = o.values(r.o.size()), r.final_state = final_state.values(r.final_state.size());
@@ -242,16 +248,21 @@ void expect_loops(const Problem& p, const Results& want, Type type, int steps) {
   expect_close("dk", got.dk, want.dk, narrow);
   expect_close("dv", got.dv, want.dv, narrow);
   expect_close("dbeta", got.dbeta, want.dbeta, wide);
-  if (p.z.gate) expect_close("dlog_gate", got.dlog_gate, want.dlog_gate, wide);
+  if (p.z.gates) expect_close("dlog_gate", got.dlog_gate, want.dlog_gate, wide);
   expect_close("dstate", got.dstate, want.dstate, wide);
 }
 
 TEST(DeltaProductKernel, EveryInstructionSetEqualsTheLoops) {
   const Isa best = best_isa();
-  for (const Sizes& z : {Sizes{2, 3, 1, 2, 1, 1, false}, Sizes{1, 33, 2, 3, 7, 5, true},
-                         Sizes{2, 40, 1, 1, 16, 33, true}, Sizes{1, 20, 3, 2, 32, 64, false},
-                         Sizes{1, 300, 1, 1, 4, 17, true}, Sizes{1, 5, 37, 1, 8, 8, true}}) {
-    SCOPED_TRACE(testing::Message() << "T " << z.T << " N " << z.N << " K " << z.K << " V " << z.V);
+  for (const Sizes& z :
+       {Sizes{2, 3, 1, 2, 1, 1, 0}, Sizes{1, 33, 2, 3, 7, 5, 1}, Sizes{2, 40, 1, 1, 16, 33, 1},
+        Sizes{1, 20, 3, 2, 32, 64, 0}, Sizes{1, 300, 1, 1, 4, 17, 1}, Sizes{1, 5, 37, 1, 8, 8, 1},
+        // A gate per channel.
+        Sizes{2, 3, 1, 2, 2, 1, 2}, Sizes{1, 33, 2, 3, 7, 5, 7}, Sizes{2, 40, 1, 1, 16, 33, 16},
+        Sizes{1, 20, 3, 2, 33, 64, 33}, Sizes{1, 300, 1, 1, 4, 17, 4},
+        Sizes{1, 5, 37, 1, 8, 8, 8}}) {
+    SCOPED_TRACE(testing::Message() << "T " << z.T << " N " << z.N << " K " << z.K << " V " << z.V
+                                    << " gates " << z.gates);
     const Problem p(z);
     const Results want = loops(p);
     for (const Isa isa : kIsas) {

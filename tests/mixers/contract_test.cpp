@@ -29,16 +29,26 @@ std::vector<std::string> configs() {
   for (const auto& entry : all()) out.push_back(cat("name: ", entry.name));
   const std::string base = "name: delta_product\nheads: 2\nkey_dim: 3\nvalue_dim: 4\n";
   for (const char* more :
-       {"conv: 0", "householders: 2", "householders: 3\nconv: 2\nrange: [0, 1]",
-        "forget_gate: true", "output_gate: true\nconv: 0",
-        "householders: 2\nforget_gate: true\noutput_gate: true", "conv: 1",
-        "qk_activation: relu\nconv: 3", "qk_activation: elu\nqk_norm: sum",
-        "qk_activation: elu\nconv: 0\nqk_norm: sum", "qk_activation: none\nconv: 0",
-        "qk_activation: none\nv_activation: none", "v_activation: none\nconv: 0\nbeta: false",
+       {"conv: 0",
+        "householders: 2",
+        "householders: 3\nconv: 2\nrange: [0, 1]",
+        "forget_gate: true",
+        "output_gate: true\nconv: 0",
+        "householders: 2\nforget_gate: true\noutput_gate: true",
+        "conv: 1",
+        "qk_activation: relu\nconv: 3",
+        "qk_activation: elu\nqk_norm: sum",
+        "qk_activation: elu\nconv: 0\nqk_norm: sum",
+        "qk_activation: none\nconv: 0",
+        "qk_activation: none\nv_activation: none",
+        "v_activation: none\nconv: 0\nbeta: false",
         "qk_norm: none\nrange: [0, 1]\nbeta: false",
         "value_heads: 4\nforget_gate: true\noutput_gate: true",
         "value_heads: 6\nhouseholders: 2\nconv: 0",
-        "value_heads: 4\nqk_norm: sum\nqk_activation: elu", "conv: 0\nstep: hard_sigmoid",
+        "forget_gate: true\ngate_per: channel",
+        "value_heads: 4\nforget_gate: true\ngate_per: channel\nconv: 0\nhouseholders: 2",
+        "value_heads: 4\nqk_norm: sum\nqk_activation: elu",
+        "conv: 0\nstep: hard_sigmoid",
         "householders: 2\nstep: straight_through\nforget_gate: true"})
     out.push_back(base + more);
   for (const char* more :
@@ -318,10 +328,13 @@ TEST_P(Contract, RefusesUnknownFieldsAndReadsItsOwnPrint) {
 
 // The names and shapes that mixer.h promises to those who look inside.
 TEST_P(Contract, SaysWhatItAppliesToItsState) {
+  const bool channels = GetParam().find("gate_per: channel") != std::string::npos;
   const std::map<std::string, int64_t> dimensions = {
-      {"k", 5},   {"beta", 4},        {"log_gate", 3}, {"log_w", 4},    {"a", 4},
-      {"kk", 4},  {"gate", 4},        {"theta", 3},    {"eta", 3},      {"alpha", 3},
-      {"key", 4}, {"forget_gate", 3}, {"matrix", 4},   {"jacobian", 5}, {"outputs", 4}};
+      {"k", 5},      {"beta", 4},     {"log_gate", channels ? 4 : 3},
+      {"log_w", 4},  {"a", 4},        {"kk", 4},
+      {"gate", 4},   {"theta", 3},    {"eta", 3},
+      {"alpha", 3},  {"key", 4},      {"forget_gate", 3},
+      {"matrix", 4}, {"jacobian", 5}, {"outputs", 4}};
   const std::vector<std::vector<std::string>> enough = {
       {"k", "beta"},        {"key", "theta", "eta", "alpha"},
       {"log_w", "a", "kk"}, {"gate"},

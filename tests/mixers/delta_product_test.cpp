@@ -200,9 +200,10 @@ TEST(DeltaProductConfig, NamesTheKeyAndLineOfImpossibleValues) {
 // The step sizes for projections x, and their slope; the layer's weight b_proj is 1.
 std::pair<Tensor, Tensor> step_sizes(const std::string& step, const std::string& range,
                                      const Tensor& x) {
-  const auto mixer = make(
-      1, Section::from_text("name: delta_product\nheads: 1\nkey_dim: 2\nconv: 0\n"
-                            "qk_activation: none\nrange: " + range + "\nstep: " + step));
+  const auto mixer =
+      make(1, Section::from_text("name: delta_product\nheads: 1\nkey_dim: 2\nconv: 0\n"
+                                 "qk_activation: none\nrange: " +
+                                 range + "\nstep: " + step));
   mixer->initialise({});
   const torch::NoGradGuard no_grad;
   mixer->named_parameters()["b_proj.weight"].fill_(1);
@@ -288,6 +289,40 @@ TEST(DeltaProductLayer, AsksForTheAccuracyItNeeds) {
     EXPECT_EQ(asked_for("accuracy: exact", said), said);  // lrnn eval --accuracy
   }
   EXPECT_THROW(asked_for("accuracy: good"), Error);
+}
+
+// A gate per key channel: g = -exp(A_log) softplus(f_proj(x) + dt_bias), as fla's KDA layer has it.
+TEST(DeltaProductLayer, GatesOfKeyChannels) {
+  const std::string base =
+      "name: delta_product\nheads: 2\nkey_dim: 3\nvalue_dim: 4\nforget_gate: true\n";
+  const auto mixer = make(6, Section::from_text(base + "gate_per: channel"));
+  mixer->initialise({.gain = 1, .seed = 3});
+  mixer->to(torch::kFloat64);
+  const auto weights = mixer->named_parameters();
+  ASSERT_EQ(weights["f_proj.0.weight"].sizes(), (std::vector<int64_t>{4, 6}));
+  ASSERT_EQ(weights["f_proj.1.weight"].sizes(), (std::vector<int64_t>{6, 4}));
+  ASSERT_EQ(weights["A_log"].numel(), 2);
+  ASSERT_EQ(weights["dt_bias"].numel(), 6);
+  torch::manual_seed(6);
+  const Tensor x = torch::randn({2, 5, 6}, torch::kFloat64);
+  Tensor told;
+  Context context;
+  context.observe = [&](const std::string& name, const Tensor& value) {
+    if (name == "log_gate") told = value;
+  };
+  State state;
+  mixer->forward({x, {}}, state, context);
+  const Tensor f = x.matmul(weights["f_proj.0.weight"].t()).matmul(weights["f_proj.1.weight"].t());
+  const Tensor rate = weights["A_log"].exp().unsqueeze(-1);
+  EXPECT_CLOSE("log_gate", told,
+               -rate * torch::softplus(f + weights["dt_bias"]).unflatten(-1, {2, 3}));
+  EXPECT_GE(rate.min().item<double>(), 1);
+  try {
+    make(6, Section::from_text("name: delta_product\ngate_per: channel"));
+    FAIL() << "there is no gate";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("set forget_gate to true"), std::string::npos) << e.what();
+  }
 }
 
 // States that share a head's keys and queries are heads with equal ones.

@@ -48,7 +48,13 @@ TEST(DeltaProductErrors, SayWhatWasExpected) {
   in = good(), in.k = torch::zeros({2, 8, 1, 2, 16});
   expect_error(in, "q must be [2, 8, 2, 16] = [B,T,G,K], got [2, 8, 4, 16]");
   in = good(), in.log_gate = torch::zeros({2, 8, 1, 4});
-  expect_error(in, "log_gate must be [2, 8, 4] = [B,T,H]");
+  expect_error(in,
+               "log_gate must be [2, 8, 4] = [B,T,H] or [2, 8, 4, 16] = [B,T,H,K], got [2, 8, 1, "
+               "4]");
+  in = good(), in.log_gate = torch::zeros({2, 8, 4, 16});
+  ops::delta_product(in);
+  in = good(), in.log_gate = torch::zeros({2, 8, 4, 15});
+  expect_error(in, "or [2, 8, 4, 16] = [B,T,H,K], got [2, 8, 4, 15]");
   in = good(), in.state = torch::zeros({2, 4, 3, 16});
   expect_error(in, "state must be [2, 4, 16, 3] = [B,H,K,V]");
   in = good(), in.v = in.v.to(torch::kFloat64);

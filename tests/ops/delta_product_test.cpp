@@ -1,36 +1,14 @@
 #include "ops/delta_product/delta_product.h"
 
 #include "base/error.h"
-#include "kernels/dispatch.h"
 #include "tests/close.h"
-#include "tests/ops/delta_product_cases.h"
+#include "tests/ops/delta_product_definition.h"
 
 // The kernel against the definition, in outputs and every gradient.
 namespace lrnn {
 namespace {
 
 using torch::Tensor;
-
-// The definition in double, once, against the kernel on every instruction set of this machine.
-void expect_definition(const ops::DeltaProduct& in, double limit) {
-  const kernels::Isa best = kernels::best_isa();
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);  // its matrices are too small to share
-  const Everything want = everything(in_double(in), ops::delta_product_definition);
-  at::set_num_threads(threads);
-  for (const auto isa : kernels::kIsas) {
-    if (!kernels::has_isa(isa)) continue;
-    SCOPED_TRACE(testing::Message() << kernels::name(isa));
-    kernels::force_isa(isa);
-    const Everything got = everything(in, ops::delta_product);
-    ASSERT_EQ(got.tensors.size(), want.tensors.size());
-    for (size_t i = 0; i < got.tensors.size(); ++i) {
-      const auto& [name, x] = got.tensors[i];
-      EXPECT_CLOSE_TO(name, x, want.tensors[i].second, limit);
-    }
-  }
-  kernels::force_isa(best);
-}
 
 // Every T, N, K and V of interest occurs, with and without gate, state and outputs.
 const std::vector<Case> kCases = {
@@ -225,18 +203,6 @@ TEST(DeltaProduct, PackedSequencesEqualThoseSequencesAlone) {
     EXPECT_TRUE(torch::equal(packed.o.slice(1, begin, end), alone.o)) << s;
     EXPECT_TRUE(torch::equal(packed.state.slice(0, s, s + 1), alone.state)) << s;
   }
-}
-
-ops::DeltaProduct part(const ops::DeltaProduct& in, int64_t begin, int64_t end,
-                       const Tensor& state) {
-  return {.q = in.q.slice(1, begin, end),
-          .k = in.k.slice(1, begin, end),
-          .v = in.v.slice(1, begin, end),
-          .beta = in.beta.slice(1, begin, end),
-          .log_gate = in.log_gate.slice(1, begin, end),
-          .state = state,
-          .scale = {},
-          .cu_seqlens = {}};
 }
 
 // To the last bit, unless the cut parts two steps that are otherwise taken together.

@@ -50,6 +50,8 @@ template <class In> void expect_rows(const In& in, Tensor In::*query, OpFunction
 TEST(ReadAt, OfARecurrenceIsItsRows) {
   expect_rows(make_delta_product({.T = 7, .gate = true}, torch::kFloat64), &DeltaProduct::q,
               delta_product);
+  expect_rows(make_delta_product({.T = 7, .gate = true, .channels = true}, torch::kFloat64),
+              &DeltaProduct::q, delta_product);
   expect_rows(make_delta_product({.T = 7, .H = 6, .key_heads = 2}, torch::kFloat64),
               &DeltaProduct::q, delta_product);
   expect_rows(make_gla({.T = 7}, torch::kFloat64), &GatedLinearAttention::q,

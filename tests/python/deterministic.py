@@ -27,9 +27,9 @@ def loss_problem(sizes):
     yield "linear_cross_entropy", lrnn.linear_cross_entropy, dict(h=torch.randn(B * T, D), weight=torch.randn(301, D)), {"target": target}
 
 
-def every_problem(sizes):
+def every_problem(sizes, device):
     for packed in (False, True):
-        yield from problems(packed=packed, sizes=sizes)
+        yield from problems(packed=packed, sizes=sizes, device=device)
     yield from loss_problem(sizes)
 
 
@@ -55,7 +55,7 @@ def check_functions():
     for device in DEVICES:
         for sizes in SIZES[device]:
             for dtype in (torch.float32, torch.bfloat16):
-                for name, function, tensors, options in every_problem(sizes):
+                for name, function, tensors, options in every_problem(sizes, device):
                     tensors, options = moved(cast(name, tensors, dtype), options, device)
                     same_twice(f"{name} {dtype}", lambda: everything(function, tensors, options), device)
 

@@ -38,8 +38,9 @@ def delta(q, k, v, beta, g=None, scale=None, state=None, steps=1, bounds=None):
         S = torch.zeros(x["q"].shape[0], H, K, V).double() if S is None else S
         out = []
         for t in range(x["q"].shape[1]):
-            if x["g"] is not None:
-                S = S * x["g"][:, t].exp()[..., None, None]
+            if x["g"] is not None:  # [B,H] or [B,H,K]
+                gate = x["g"][:, t].exp()
+                S = S * (gate[..., None, None] if gate.dim() == 2 else gate[..., None])
             for j in range(t * steps, (t + 1) * steps):
                 key = x["k"][:, j].unsqueeze(-1)
                 S = S + x["beta"][:, j][..., None, None] * key @ (x["v"][:, j].unsqueeze(-2) - key.mT @ S)
@@ -123,6 +124,45 @@ def check_gated_delta_rules():
         for f in (lrnn.fla.chunk_gated_delta_rule, lrnn.fla.fused_recurrent_gated_delta_rule):
             same(f.__name__, lambda state, **x: f(**x, scale=0.7, initial_state=state, output_final_state=True, cu_seqlens=cu),
                  lambda state, **x: delta(**x, scale=0.7, state=state, bounds=cu), plain)
+
+
+def check_kda():
+    groups = 2
+    for packed in (False, True):
+        p, S, cu = shapes(packed)
+        h = H * groups
+        tensors = dict(q=r(*p, H, K), k=r(*p, H, K), v=r(*p, h, V), g=r(*p, h, K), beta=r(*p, h), state=r(S, h, V, K), A_log=r(h), dt_bias=r(h * K))
+        for bound in (None, -3.0):
+
+            def want(q, k, v, g, beta, state, A_log, dt_bias):
+                q, k = (unit(x).repeat_interleave(groups, 2) for x in (q, k))
+                g, rate = g + dt_bias.view(h, K), A_log.exp()[:, None]
+                g = -rate * F.softplus(g) if bound is None else bound * (rate * g).sigmoid()
+                o, last = delta(q, k, v, 2 * beta.sigmoid(), g, None, state.mT, 1, cu)
+                return o, last.mT
+
+            options = dict(output_final_state=True, use_qk_l2norm_in_kernel=True, use_beta_sigmoid_in_kernel=True, allow_neg_eigval=True,
+                           state_v_first=True, cu_seqlens=cu, use_gate_in_kernel=True, lower_bound=bound)
+            for f in (lrnn.fla.chunk_kda, lrnn.fla.fused_recurrent_kda):
+                same(f.__name__, lambda state, **x: f(**x, initial_state=state, **options), want, tensors)
+        plain = dict(q=r(*p, H, K), k=F.normalize(r(*p, H, K), dim=-1), v=r(*p, H, V), g=-r(*p, H, K).abs(), beta=torch.rand(*p, H).double(),
+                     state=r(S, H, K, V))
+        for f in (lrnn.fla.chunk_kda, lrnn.fla.fused_recurrent_kda):
+            same(f.__name__, lambda state, **x: f(**x, scale=0.7, initial_state=state, output_final_state=True, cu_seqlens=cu),
+                 lambda state, **x: delta(**x, scale=0.7, state=state, bounds=cu), plain)
+    q, k, v, g, beta = (plain[n] for n in ("q", "k", "v", "g", "beta"))
+    raw = lrnn.fla.chunk_kda(q, k, v, g, beta, use_gate_in_kernel=True, lower_bound=-2.0)[0]
+    close(raw, delta(q, k, v, beta, -2 * g.sigmoid())[0], 1e-10, "a bound, and no A_log")
+    no = lrnn.fla.Unsupported
+    refused(no, "no context parallelism (cp_context)", lrnn.fla.chunk_kda, q, k, v, g, beta, cp_context=object())
+    refused(no, "(return_intermediate_states)", lrnn.fla.chunk_kda, q, k, v, g, beta, return_intermediate_states=True)
+    refused(ValueError, "`A_log` must be provided", lrnn.fla.chunk_kda, q, k, v, g, beta, use_gate_in_kernel=True)
+    refused(ValueError, "`lower_bound` must be specified", lrnn.fla.chunk_kda, q, k, v, g, beta, use_gate_in_kernel=True, safe_gate=True)
+    refused(ValueError, "safe range [-5, 0), got -6", lrnn.fla.chunk_kda, q, k, v, g, beta, use_gate_in_kernel=True, safe_gate=True, lower_bound=-6)
+    refused(ValueError, "must be either 32 or 64", lrnn.fla.chunk_kda, q, k, v, g, beta, chunk_size=16)
+    refused(ValueError, "g must be [B,T,HV,K]", lrnn.fla.chunk_kda, q, k, v, beta, beta)
+    refused(ValueError, "requires `use_beta_sigmoid_in_kernel=True`", lrnn.fla.fused_recurrent_kda, q, k, v, g, beta, allow_neg_eigval=True)
+    refused(TypeError, "unexpected keyword argument 'gk'", lrnn.fla.fused_recurrent_kda, q, k, v, g, beta, gk=g)
 
 
 def check_delta_product():
@@ -269,19 +309,20 @@ def check_against_fla():
     try:
         import fla  # noqa: F401
         from fla.modules import causal_conv1d as conv
-        from fla.ops import delta_rule, gated_delta_product, gated_delta_rule, gla, rwkv7
+        from fla.ops import delta_rule, gated_delta_product, gated_delta_rule, gla, kda, rwkv7
         from fla.ops.delta_rule.naive import delta_rule_recurrence
         from fla.ops.gated_delta_product.naive import naive_recurrent_gated_delta_product
         from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule
         from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
         from fla.ops.gla.naive import naive_recurrent_gla
+        from fla.ops.kda.naive import naive_recurrent_kda
     except ImportError as error:
         print(f"without fla, which cannot be imported here ({error})")
         return
     for name in lrnn.fla.__all__:
         if name == "Unsupported" or name in ("enable", "disable"):
             continue
-        theirs = next(getattr(m, name) for m in (delta_rule, gated_delta_rule, gated_delta_product, gla, rwkv7, conv) if hasattr(m, name))
+        theirs = next(getattr(m, name) for m in (delta_rule, gated_delta_rule, gated_delta_product, gla, kda, rwkv7, conv) if hasattr(m, name))
         mine = [(p.name, p.kind, p.default) for p in inspect.signature(getattr(lrnn.fla, name)).parameters.values()]
         wanted = [(p.name, p.kind, p.default) for p in inspect.signature(theirs).parameters.values()]
         assert mine == wanted, f"{name} takes {mine}, and fla's {wanted}"
@@ -294,11 +335,13 @@ def check_against_fla():
               "gated delta rule": naive_recurrent_gated_delta_rule(q, k, v, beta, g, None, state, True),
               "delta product": naive_recurrent_gated_delta_product(
                   q, *(x.repeat_interleave(2, 1) for x in (k, v)), g, beta.repeat_interleave(2, 1), K**-0.5, None, state, True, 2),
+              "kda": naive_recurrent_kda(q, k, v, -k.abs(), beta, None, state, True),
               "gla": naive_recurrent_gla(q, k, v, -k.abs(), state, True)}
     mine = {"delta rule": ours(lrnn.fla.chunk_delta_rule, q, k, v, beta),
             "gated delta rule": ours(lrnn.fla.chunk_gated_delta_rule, q, k, v, g, beta),
             "delta product": ours(lrnn.fla.chunk_gated_delta_product, q, *(x.repeat_interleave(2, 1) for x in (k, v)), g,
                                   beta.repeat_interleave(2, 1), 2),
+            "kda": ours(lrnn.fla.chunk_kda, q, k, v, -k.abs(), beta),
             "gla": ours(lrnn.fla.chunk_gla, q, k, v, -k.abs())}
     o, last = dplr_recurrence(*(heads(x) for x in (q, k)), heads(v[..., :K]), heads(-k), heads(0.5 * k), heads(-k.abs()), state[..., :K])
     theirs["rwkv7"] = heads(o), last

@@ -34,6 +34,7 @@ MODELS = {
     "GatedDeltaNet": dict(head_dim=8, allow_neg_eigval=True, num_v_heads=4),
     "GatedDeltaProduct": dict(head_dim=8, num_householder=2, allow_neg_eigval=True),
     "GLA": {},
+    "KDA": dict(head_dim=8, allow_neg_eigval=True, num_v_heads=4),
     "RWKV7": dict(head_dim=16, num_heads=None),
 }
 

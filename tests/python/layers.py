@@ -34,6 +34,12 @@ PAIRS = {
         {"name": "delta_product", "heads": 3, "key_dim": 8, "conv": 0, "qk_activation": "elu", "qk_norm": "sum", "norm_eps": 1e-5},
         lambda: lrnn.nn.DeltaProduct(WIDTH, 3, 8, conv=0, qk_activation="elu", qk_norm="sum"),
     ),
+    "gates of key channels": (
+        {"name": "delta_product", "heads": 2, "key_dim": 8, "value_dim": 12, "value_heads": 4, "forget_gate": True,
+         "gate_per": "channel", "output_gate": True, "householders": 2, "norm_eps": 1e-5},
+        lambda: lrnn.nn.DeltaProduct(WIDTH, 2, 8, 12, value_heads=4, forget_gate=True, gate_per="channel", output_gate=True,
+                                     householders=2),
+    ),
     "gla": (
         {"name": "gla", "heads": 2, "key_dim": 6, "value_dim": 12, "range": [-1, 1], "conv": 4, "norm_eps": 1e-5},
         lambda: lrnn.nn.GatedLinearAttention(hidden_size=WIDTH, num_heads=2, use_short_conv=True, allow_neg_eigval=True),
@@ -137,6 +143,8 @@ def check_flas_layers_are_the_same():
         "GatedDeltaNet": {"hidden_size": WIDTH, "head_dim": 8, "num_heads": 2, "num_v_heads": 4, "conv_bias": True},
         "GatedDeltaProduct": {"hidden_size": WIDTH, "head_dim": 8, "num_heads": 2, "num_householder": 2},
         "GatedLinearAttention": {"hidden_size": WIDTH, "num_heads": 4, "num_kv_heads": 2},
+        "KimiDeltaAttention": {"hidden_size": WIDTH, "head_dim": 8, "num_heads": 2, "num_v_heads": 4, "allow_neg_eigval": True,
+                               "conv_bias": True},
         "RWKV7Attention": {"hidden_size": 64, "head_dim": 32, "layer_idx": 0, "num_hidden_layers": 2},
     }
     for name, arguments in cases.items():
@@ -149,6 +157,13 @@ def check_flas_layers_are_the_same():
         x = torch.randn(2, 70, arguments["hidden_size"])
         with torch.no_grad():
             close(ours(x)[0], their(x)[0], 1e-5, name)
+    safe = {"hidden_size": WIDTH, "head_dim": 8, "num_heads": 2, "safe_gate": True, "lower_bound": -5.0}
+    their = disturbed(theirs.KimiDeltaAttention(**safe))
+    ours = lrnn.nn.KimiDeltaAttention(**safe)
+    ours.load_state_dict(their.state_dict())
+    x = torch.randn(2, 70, WIDTH)
+    with torch.no_grad():
+        close(ours(x)[0], their(x)[0], 1e-5, "a gate with a lower bound")
     lrnn.fla.disable()
 
 
@@ -156,6 +171,7 @@ def check_what_is_not_there_is_named():
     refused(lrnn.Error, "lrnn has no feature_map='elu'", lrnn.nn.GatedLinearAttention, feature_map="elu")
     refused(lrnn.Error, "lrnn has no output_gate_activation='sigmoid'", lrnn.nn.GatedDeltaNet, output_gate_activation="sigmoid")
     refused(TypeError, "unexpected keyword argument 'heads'", lrnn.nn.DeltaNet, heads=3)
+    refused(lrnn.Error, "no gate_per='channel' with forget_gate=False", lrnn.nn.DeltaProduct, WIDTH, gate_per="channel")
     refused(lrnn.Error, "pass them as v_first", lrnn.nn.RWKV7(hidden_size=64, layer_idx=1), torch.zeros(1, 2, 64))
 
 

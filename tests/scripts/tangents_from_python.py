@@ -52,6 +52,7 @@ def problems():
     ttt = lambda b: [r(*b, H, 4), r(*b, H, 4), r(*b, H, 4), torch.rand(*b, H).double() / 4, r(H, 4), r(H, 4)]
     packed = {"cu_seqlens": BOUNDS}
     yield "delta_product", lrnn.delta_product, delta(p) + [-torch.rand(*p, H).double(), r(B, H, K, V)], {}
+    yield "delta_product, gates of channels", lrnn.delta_product, delta(p) + [-torch.rand(*p, H, K).double(), r(B, H, K, V)], {}
     yield "delta_product, q to beta", lrnn.delta_product, delta(p), {"scale": 0.7}
     yield "delta_product, packed", lrnn.delta_product, delta(P), packed
     yield "selective_scan", lrnn.selective_scan, scan(p) + [r(D), r(*p, D), r(D), r(B, D, N)], {}

@@ -17,6 +17,7 @@ from .functions import (
     fused_recurrent_gla,
     fused_recurrent_rwkv7,
 )
+from .kda import chunk_kda, fused_recurrent_kda
 
 __all__ = [
     "Unsupported",
@@ -26,6 +27,7 @@ __all__ = [
     "chunk_gated_delta_product",
     "chunk_gated_delta_rule",
     "chunk_gla",
+    "chunk_kda",
     "chunk_rwkv7",
     "disable",
     "enable",
@@ -33,5 +35,6 @@ __all__ = [
     "fused_recurrent_delta_rule",
     "fused_recurrent_gated_delta_rule",
     "fused_recurrent_gla",
+    "fused_recurrent_kda",
     "fused_recurrent_rwkv7",
 ]

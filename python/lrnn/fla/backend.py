@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..error import Error
-from . import functions, plain
+from . import functions, kda, plain
 from .functions import Unsupported
 
 # Of these modules of fla, on every device.
@@ -28,6 +28,7 @@ KERNELS = {
     "fla.ops.gated_delta_rule": ("fused_recurrent_gated_delta_rule",),
     "fla.ops.gated_delta_product": ("chunk_gated_delta_product",),
     "fla.ops.gla": ("chunk_gla", "fused_recurrent_gla"),
+    "fla.ops.kda": ("chunk_kda", "fused_recurrent_kda"),
     "fla.ops.rwkv7": ("chunk_rwkv7", "fused_mul_recurrent_rwkv7", "fused_recurrent_rwkv7"),
     "fla.modules.causal_conv1d": ("causal_conv1d", "causal_conv1d_update"),
 }
@@ -160,7 +161,8 @@ def enable(accuracy: str | None = None) -> None:
     for module, names in kernels.items():
         for name in names:
             theirs = _of_fla(module, name)
-            pairs.append((theirs, _choice(theirs, getattr(functions, name), on_gpu=True)))
+            ours = getattr(kda if module == "fla.ops.kda" else functions, name)
+            pairs.append((theirs, _choice(theirs, ours, on_gpu=True)))
     for module, beside in ON_A_CPU.items():
         for name, ours in beside.items():
             theirs = _of_fla(module, name)

@@ -14,7 +14,7 @@ them as they are and checkpoints fit. A state is a list of tensors; without one 
 True
 """
 
-from .delta_product import DeltaNet, DeltaProduct, GatedDeltaNet, GatedDeltaProduct
+from .delta_product import DeltaNet, DeltaProduct, GatedDeltaNet, GatedDeltaProduct, KimiDeltaAttention
 from .gated_linear_attention import GatedLinearAttention
 from .mamba import Mamba
 from .rwkv7 import RWKV7
@@ -28,6 +28,7 @@ __all__ = [
     "GatedDeltaNet",
     "GatedDeltaProduct",
     "GatedLinearAttention",
+    "KimiDeltaAttention",
     "MLSTM",
     "Mamba",
     "RWKV7",

@@ -23,6 +23,7 @@ class DeltaProduct(nn.Module):
         householders: steps per token. More of them make richer transitions: 2 a rotation, and so on.
         negative: eigenvalues reach -1 (beta up to 2), which is what counting takes. Without it they stay in [0, 1].
         forget_gate: Gated DeltaNet's, one per head.
+        gate_per: "head", or "channel" for a forget gate per key channel, as in Kimi Delta Attention; on CPUs only, so far.
         output_gate: outputs times silu of a projection of x.
         conv, conv_bias: taps of the short convolutions of q, k and v; 0 for none.
         beta: whether beta is learned; else it is 1, or 2 with `negative`.
@@ -55,8 +56,11 @@ class DeltaProduct(nn.Module):
         qk_activation: str = "silu",
         qk_norm: str = "l2",
         norm_eps: float = 1e-5,
+        gate_per: str = "head",
     ) -> None:
         super().__init__()
+        if gate_per not in ("head", "channel") or (gate_per == "channel" and not forget_gate):
+            raise Error(f"[{type(self).__name__}] there is no gate_per={gate_per!r} with forget_gate={forget_gate}")
         if qk_activation not in ("silu", *_ACTIVATIONS) or qk_norm not in ("l2", "sum"):
             raise Error(f"[{type(self).__name__}] there is no qk_activation {qk_activation!r} with qk_norm {qk_norm!r}")
         self.heads, self.key_dim, self.value_dim = heads, key_dim, value_dim or key_dim
@@ -68,11 +72,15 @@ class DeltaProduct(nn.Module):
         N, keys, values = householders, heads * key_dim, self.value_heads * self.value_dim
         self.q_proj, self.k_proj, self.v_proj = linear(width, keys), linear(width, N * keys), linear(width, N * values)
         self.b_proj = linear(width, N * self.value_heads) if beta else None
-        self.a_proj = None
+        self.a_proj = self.f_proj = None
         if forget_gate:
-            self.a_proj = linear(width, self.value_heads)
-            self.A_log = nn.Parameter(torch.empty(self.value_heads).uniform_(0, 16).log())
-            self.dt_bias = nn.Parameter(inverse_softplus_steps(self.value_heads))
+            gates = self.value_heads * (key_dim if gate_per == "channel" else 1)
+            if gate_per == "channel":
+                self.f_proj = nn.Sequential(linear(width, self.value_dim), linear(self.value_dim, gates))
+            else:
+                self.a_proj = linear(width, gates)
+            self.A_log = nn.Parameter(torch.empty(self.value_heads).uniform_(1 if self.f_proj else 0, 16).log())
+            self.dt_bias = nn.Parameter(inverse_softplus_steps(gates))
             self.A_log._no_weight_decay = self.dt_bias._no_weight_decay = True  # type: ignore[attr-defined]
         self.q_conv1d = ShortConv(keys, conv, conv_bias) if conv else None
         self.k_conv1d = ShortConv(N * keys, conv, conv_bias) if conv else None
@@ -105,14 +113,19 @@ class DeltaProduct(nn.Module):
         else:
             # Rounded before it is doubled, as fla does: a step of exactly 2 is a reflection.
             beta = largest * self.b_proj(x).sigmoid().unflatten(-1, (N, self.value_heads))
-        log_gate = None
+        o, state[0] = delta_product(q, k, v, beta, self._log_gate(x), state[0], cu_seqlens=cu_seqlens)
+        return self._output(self.o_norm(o).flatten(-2), x), state
+
+    def _log_gate(self, x: Tensor) -> Tensor | None:
+        if self.f_proj is not None:
+            gate = F.softplus(wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
+            return -wide(self.A_log).exp().unsqueeze(-1) * gate
         if self.a_proj is not None:
-            log_gate = -wide(self.A_log).exp() * F.softplus(wide(self.a_proj(x)) + wide(self.dt_bias))
-        o, state[0] = delta_product(q, k, v, beta, log_gate, state[0], cu_seqlens=cu_seqlens)
-        y = self.o_norm(o).flatten(-2)
-        if self.g_proj is not None:
-            y = swiglu(self.g_proj(x), y)
-        return self.o_proj(y), state
+            return -wide(self.A_log).exp() * F.softplus(wide(self.a_proj(x)) + wide(self.dt_bias))
+        return None
+
+    def _output(self, y: Tensor, x: Tensor) -> Tensor:
+        return self.o_proj(y if self.g_proj is None else swiglu(self.g_proj(x), y))
 
     def _keys(self, x: Tensor) -> Tensor:
         if self.qk_activation != "silu":
@@ -258,3 +271,64 @@ class GatedDeltaNet(GatedDeltaProduct):
             1,
             **more,
         )
+
+
+class KimiDeltaAttention(DeltaProduct):
+    """fla's KimiDeltaAttention, with its arguments: a forget gate per key channel. On CPUs only, so far.
+
+    >>> import torch, lrnn
+    >>> layer = lrnn.nn.KimiDeltaAttention(hidden_size=64, head_dim=16, num_heads=2)
+    >>> y, state = layer(torch.randn(1, 10, 64))
+    """
+
+    def __init__(
+        self,
+        hidden_size: int = 2048,
+        expand_v: float = 1,
+        head_dim: int = 128,
+        num_heads: int = 16,
+        num_v_heads: int | None = None,
+        mode: str = "chunk",
+        use_short_conv: bool = True,
+        allow_neg_eigval: bool = False,
+        safe_gate: bool = False,
+        lower_bound: float | None = None,
+        conv_size: int = 4,
+        conv_bias: bool = False,
+        layer_idx: int | None = None,
+        norm_eps: float = 1e-5,
+        **more: object,
+    ) -> None:
+        only("KimiDeltaAttention", more)
+        values = round(head_dim * expand_v)
+        if abs(values - head_dim * expand_v) > 1e-6:
+            raise Error(f"[KimiDeltaAttention] expand_v = {expand_v} makes no whole number of {head_dim} channels")
+        super().__init__(
+            hidden_size,
+            num_heads,
+            head_dim,
+            values,
+            value_heads=num_v_heads,
+            negative=allow_neg_eigval,
+            forget_gate=True,
+            gate_per="channel",
+            conv=conv_size if use_short_conv else 0,
+            conv_bias=conv_bias,
+            norm_eps=norm_eps,
+        )
+        self.lower_bound = lower_bound
+        if safe_gate:
+            nn.init.zeros_(self.A_log)
+        wide_values = self.value_heads * values
+        self.g_proj = nn.Sequential(linear(hidden_size, values), linear(values, wide_values, bias=True))  # type: ignore[assignment]
+
+    def _log_gate(self, x: Tensor) -> Tensor | None:
+        if self.lower_bound is None:
+            return super()._log_gate(x)
+        assert self.f_proj is not None
+        raw = (wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
+        return self.lower_bound * (wide(self.A_log).exp().unsqueeze(-1) * raw).sigmoid()
+
+    def _output(self, y: Tensor, x: Tensor) -> Tensor:
+        assert self.g_proj is not None
+        return self.o_proj(y * self.g_proj(x).sigmoid())

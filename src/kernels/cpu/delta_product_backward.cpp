@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kernels/cpu/delta_product_channels.h"
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/cpu/matrix.h"
 
@@ -18,7 +19,8 @@
 //                 plus gamma_end <G, S> + sum_i k_i . (rho D G^T)_i
 //
 // gamma_i is the product of the gates up to i, rho_i of those after it. They are multiplied up and
-// never divided, so a gate of 0 is as good as any.
+// never divided, so a gate of 0 is as good as any. With a gate per key channel all of them are rows
+// of channels, and scale keys instead of values: delta_product_channels.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
@@ -32,7 +34,9 @@ template <class F, class IO> struct BackwardUnit {
   F *D, *Dr, *DT;          // [Cp,ldv] [Cp,ldv] (rho D) [Vp,ldc]
   F *oY, *XE, *out, *src;  // do over Y, X over E, dq over er: [tokens + steps, .]; [steps,ldk]
   F *beta, *a, *gamma, *rho, *Gamma;
-  size_t padded_bytes;  // of the matrices above, all but ST
+  ChannelChunk<F> gates = {};  // of key channels
+  F* kr;                       // [steps,ldk] (rho k), with those
+  size_t padded_bytes;         // of the matrices above, all but ST
 
   BackwardUnit(const DeltaProductBackward& p_, Team team, Bump& bump) : p(p_), u(team.units[0]) {
     constexpr int64_t line = 64 / int64_t(sizeof(F));
@@ -46,15 +50,27 @@ template <class F, class IO> struct BackwardUnit {
     spare = bump.take<F>(Kp * ldv);
     q = bump.take<F>(tokens * ldk), k = bump.take<F>(steps * ldk), bk = bump.take<F>(steps * ldk);
     D = bump.take<F>(Cp * ldv), DT = bump.take<F>(Vp * ldc);
-    Dr = p.log_gate ? bump.take<F>(Cp * ldv) : D;
+    Dr = gate_of_head() ? bump.take<F>(Cp * ldv) : D;
     oY = bump.take<F>(both * ldv), XE = bump.take<F>(both * ldc), out = bump.take<F>(both * ldk);
     src = bump.take<F>(steps * ldk);
     beta = bump.take<F>(steps), a = bump.take<F>(tokens), gamma = bump.take<F>(tokens);
     rho = bump.take<F>(tokens), Gamma = bump.take<F>(tokens * tokens);
+    kr = k;
+    if (p.channels) {
+      gates.N = p.N, gates.Kp = Kp, gates.row = ldk, gates.row_XE = ldc;
+      gates.a = bump.take<F>(tokens * ldk), gates.rho = bump.take<F>(tokens * ldk);
+      gates.gamma = bump.take<F>(ldk), gates.tail = bump.take<F>(ldk);
+      gates.dlog_gate = bump.take<F>(tokens * ldk);
+      gates.between = bump.take<F>(tokens * kLanes<F>);
+      gates.has_q = p.q.data, gates.q = q, gates.k = k, gates.bk = bk;
+      gates.XE = XE, gates.dq = out, gates.src = src;
+      kr = bump.take<F>(steps * ldk);
+    }
     padded_bytes = bump.used;
     ST = bump.take<F>(kDeltaProductChunks * Vp * ldk);
   }
 
+  bool gate_of_head() const { return p.log_gate && !p.channels; }
   int64_t token_index(int64_t t) const { return u.batch * p.T + u.begin + t; }
   const F* error(const Unit& of, int64_t t, int64_t j) const {
     return static_cast<const F*>(p.error) +
@@ -79,9 +95,19 @@ template <class F, class IO> struct BackwardUnit {
     }
   }
 
+  int64_t gate_row(int64_t t) const { return (token_index(t) * p.H + u.head) * p.K; }
+  void load_channel_gates(int64_t t0, int64_t n) {
+    gates.n = n;
+    for (int64_t t = 0; t < n; ++t)
+      read_decay(static_cast<const F*>(p.log_gate) + gate_row(t0 + t), p.K, false,
+                 gates.a + t * ldk);
+    gates.multiply_gates();
+  }
+
   // What the state needs of a chunk: keys and written values.
-  void load_writes(int64_t t0, int64_t n) const {
-    if (p.log_gate) load_gates(t0, n);
+  void load_writes(int64_t t0, int64_t n) {
+    if (p.channels) load_channel_gates(t0, n);
+    if (gate_of_head()) load_gates(t0, n);
     for (int64_t i = 0; i < n * p.N; ++i) {
       const int64_t t = t0 + i / p.N, j = i % p.N;
       F *const key = k + i * ldk, *const d = D + i * ldv;
@@ -90,15 +116,21 @@ template <class F, class IO> struct BackwardUnit {
           static_cast<const F*>(p.beta)[(token_index(t) * p.N + j) * p.H + u.head];
       read_row(error(u, t, j), p.V, d);
       scale_row(b, d, Vp, d);
-      if (p.log_gate) scale_row(rho[i / p.N], d, Vp, Dr + i * ldv);
+      if (gate_of_head()) scale_row(rho[i / p.N], d, Vp, Dr + i * ldv);
+      if (p.channels) multiply_rows(gates.rho + i / p.N * ldk, key, Kp, kr + i * ldk);
     }
   }
 
   // S^T after a chunk of n tokens, from S^T before it.
   void advance(const F* before, int64_t n, F* after) const {
-    const F decay = p.log_gate ? gamma[n - 1] : F(1);
-    scale_row(decay, before, Vp * ldk, after);
-    product<F>({p.V, Kp, n * p.N}, {Dr, 1, ldv}, {k, ldk}, {after, ldk}, true);
+    if (p.channels) {
+      for (int64_t v = 0; v < Vp; ++v)
+        multiply_rows(gates.gamma, before + v * ldk, Kp, after + v * ldk);
+    } else {
+      const F decay = p.log_gate ? gamma[n - 1] : F(1);
+      scale_row(decay, before, Vp * ldk, after);
+    }
+    product<F>({p.V, Kp, n * p.N}, {Dr, 1, ldv}, {kr, ldk}, {after, ldk}, true);
   }
 
   // Returns whether there is one: without, it is zero and need not be multiplied.
@@ -132,6 +164,10 @@ template <class F, class IO> struct BackwardUnit {
       prefetch_row(row_of<const IO>(p.k, next, ahead, j), p.K);
       prefetch_row(error(next, ahead, j), p.V);
     }
+    if (p.channels) {
+      prefetch_to_write(static_cast<F*>(p.dlog_gate) + gate_row(t), p.K);
+      if (t >= n) prefetch_row(static_cast<const F*>(p.log_gate) + gate_row(t - n), p.K);
+    }
     if (!p.q.data) return;
     prefetch_to_write(row_of<IO>(p.dq, u, t, 0), p.K);
     if (t < n) return;
@@ -139,7 +175,12 @@ template <class F, class IO> struct BackwardUnit {
     prefetch_row(row_of<const IO>(p.d_o, u, t - n, 0), p.V);
   }
 
-  template <int NV>
+  // Of token t, for a pass.
+  F gate_at(int64_t t, F) const { return p.log_gate ? a[t] : F(1); }
+  const F* gate_at(int64_t t, const F*) const { return gates.a + t * ldk; }
+
+  // Gate: F, or const F* for one of each key channel.
+  template <class Gate, int NV>
   void reverse_block(int64_t c, int64_t t0, int64_t n, const Unit& next, int64_t ahead) const {
     constexpr int W = kLanes<F>;
     const bool has_q = p.q.data, gated = p.log_gate;
@@ -150,33 +191,33 @@ template <class F, class IO> struct BackwardUnit {
     const auto token = [&](int64_t t) { return q + t * ldk; };
     const auto upstream = [&](int64_t t) { return oY + t * ldv + c; };
     if (has_q)
-      reverse_pass<F, NV, false, false, true, true>(block, nullptr, 1, token(n - 1),
-                                                    upstream(n - 1), k + i * ldk);
+      reverse_pass<F, Gate, NV, false, false, true, true>(block, nullptr, {}, token(n - 1),
+                                                          upstream(n - 1), k + i * ldk);
     else
-      reverse_pass<F, NV, false, false, false, true>(block, nullptr, 1, nullptr, nullptr,
-                                                     k + i * ldk);
-    using Pass = void (*)(const ReverseBlock<F>&, const F*, F, const F*, const F*, const F*);
-    const Pass across = gated ? (has_q ? reverse_pass<F, NV, true, true, true, true>
-                                       : reverse_pass<F, NV, true, true, false, true>)
-                              : (has_q ? reverse_pass<F, NV, true, false, true, true>
-                                       : reverse_pass<F, NV, true, false, false, true>);
-    const Pass within = reverse_pass<F, NV, true, false, false, true>;
-    const Pass end = gated ? reverse_pass<F, NV, true, true, false, false>
-                           : reverse_pass<F, NV, true, false, false, false>;
+      reverse_pass<F, Gate, NV, false, false, false, true>(block, nullptr, {}, nullptr, nullptr,
+                                                           k + i * ldk);
+    using Pass = void (*)(const ReverseBlock<F>&, const F*, Gate, const F*, const F*, const F*);
+    const Pass across = gated ? (has_q ? reverse_pass<F, Gate, NV, true, true, true, true>
+                                       : reverse_pass<F, Gate, NV, true, true, false, true>)
+                              : (has_q ? reverse_pass<F, Gate, NV, true, false, true, true>
+                                       : reverse_pass<F, Gate, NV, true, false, false, true>);
+    const Pass within = reverse_pass<F, Gate, NV, true, false, false, true>;
+    const Pass end = gated ? reverse_pass<F, Gate, NV, true, true, false, false>
+                           : reverse_pass<F, Gate, NV, true, false, false, false>;
     for (; i >= 0; --i) {
       for (int v = 0; v < NV; ++v) {
         store(Y + i * ldv + v * W, w[v]);
         d[v] = beta[i] * w[v];
       }
       const int64_t t = i / p.N;
-      const F decay = gated ? a[t] : F(1);
+      const Gate decay = gate_at(t, Gate{});
       if (c == 0 && i % p.N == 0) prefetch(t0 + t, n, next, ahead < 0 ? -1 : ahead + t);
       if (i == 0)
         end(block, k, decay, nullptr, nullptr, nullptr);
       else if (i % p.N == 0)
         across(block, k + i * ldk, decay, token(t - 1), upstream(t - 1), k + (i - 1) * ldk);
       else
-        within(block, k + i * ldk, 1, nullptr, nullptr, k + (i - 1) * ldk);
+        within(block, k + i * ldk, {}, nullptr, nullptr, k + (i - 1) * ldk);
     }
   }
 
@@ -214,7 +255,7 @@ template <class F, class IO> struct BackwardUnit {
 
   // One chunk of n tokens from t0 on, given the state before it and whether that is not zero.
   void chunk(int64_t t0, int64_t n, const F* before, bool has_state, const Unit& next,
-             int64_t ahead) const {
+             int64_t ahead) {
     const int64_t steps = n * p.N, nq = p.q.data ? n : 0;
     load_writes(t0, n);
     for (int64_t t = 0; t < nq; ++t) {
@@ -227,28 +268,50 @@ template <class F, class IO> struct BackwardUnit {
     transpose(G, ldv, Kp, Vp, GT, ldk);
     product<F>({steps, Kp, p.V}, {Dr, ldv, 1}, {GT, ldk}, {src, ldk}, false);
     F tail = 0;
-    if (p.log_gate) {
+    if (p.channels) channel_tail(before);
+    if (gate_of_head()) {
       for (int64_t v = 0; v < p.V; ++v) tail += dot(GT + v * ldk, before + v * ldk, Kp);
       tail *= gamma[n - 1];
       for (int64_t i = 0; i < steps; ++i) tail += dot(k + i * ldk, src + i * ldk, Kp);
     }
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { reverse_block<nv()>(c, t0, n, next, ahead); });
+    for_each_block<F>(p.V, [&](int64_t c, auto nv) {
+      p.channels ? reverse_block<const F*, nv()>(c, t0, n, next, ahead)
+                 : reverse_block<F, nv()>(c, t0, n, next, ahead);
+    });
     write_values(t0, n);
 
     F *const X = XE, *const E = XE + nq * ldc, *const dq = out, *const er = out + nq * ldk;
     product<F>({nq + steps, Cp, p.V}, {oY, ldv, 1}, {DT, ldc}, {XE, ldc}, false);
-    mask(n);
-    if (p.log_gate)
+    if (!p.channels) mask(n);
+    if (gate_of_head())
       for (int64_t r = 0; r < nq + steps; ++r)
         scale_row(gamma[r < nq ? r : (r - nq) / p.N], oY + r * ldv, Vp, oY + r * ldv);
     if (has_state)
       product<F>({nq + steps, Kp, p.V}, {oY, ldv, 1}, {before, ldk}, {out, ldk}, false);
+    if (p.channels) return channel_gradients(t0, n, has_state);
     product<F>({nq, Kp, steps}, {X, ldc, 1}, {k, ldk}, {dq, ldk}, has_state, Lower{p.N});
     product<F>({steps, Kp, steps}, {E, ldc, 1}, {k, ldk}, {er, ldk}, has_state, Lower{1});
     product<F>({steps, Kp, nq}, {X, 1, ldc}, {q, ldk}, {src, ldk}, true, Upper{p.N});
     for (int64_t i = 0; i < steps; ++i) scale_row(-beta[i], k + i * ldk, Kp, bk + i * ldk);
     product<F>({steps, Kp, steps}, {E, 1, ldc}, {bk, ldk}, {src, ldk}, true, Upper{1});
     if (p.log_gate) write_gates(t0, n, tail);
+    write_keys(t0, n);
+  }
+
+  // The rows of G S, summed.
+  void channel_tail(const F* before) const {
+    std::memset(gates.tail, 0, size_t(Kp) * sizeof(F));
+    for (int64_t v = 0; v < p.V; ++v)
+      for (int64_t c = 0; c < Kp; c += kLanes<F>)
+        store(gates.tail + c,
+              fma<F>(load(GT + v * ldk + c), load(before + v * ldk + c), load(gates.tail + c)));
+  }
+  void channel_gradients(int64_t t0, int64_t n, bool has_state) {
+    gates.has_state = has_state, gates.er = out + (p.q.data ? n : 0) * ldk;
+    for (int64_t i = 0; i < n * p.N; ++i) scale_row(-beta[i], k + i * ldk, Kp, bk + i * ldk);
+    gates.gradients();
+    for (int64_t t = 0; t < n; ++t)
+      write_row(gates.dlog_gate + t * ldk, p.K, static_cast<F*>(p.dlog_gate) + gate_row(t0 + t));
     write_keys(t0, n);
   }
 
@@ -276,7 +339,7 @@ template <class F, class IO> struct BackwardUnit {
   }
 
   // The segment of `next` that begins at next_begin will be the next one.
-  void segment(int64_t begin, int64_t end, const Unit& next, int64_t next_begin) const {
+  void segment(int64_t begin, int64_t end, const Unit& next, int64_t next_begin) {
     const int64_t step = delta_product_chunk(p.N), chunks = (end - begin + step - 1) / step;
     const bool has_state = load_state(begin, ST);
     for (int64_t c = 0; c + 1 < chunks; ++c) {

@@ -35,9 +35,15 @@ template <class F, int NV> struct ForwardBlock {
   Vec<F>* o;
 };
 
+// A gate is an F, or one for each row of the state: a const F*.
+template <class F> [[gnu::always_inline]] inline F gate_of(F gate, int64_t) { return gate; }
+template <class F> [[gnu::always_inline]] inline F gate_of(const F* gate, int64_t i) {
+  return gate[i];
+}
+
 // S <- gate S + sum_c k_c d_c^T over C keys ; p_r = S^T read_r for R rows ; o = S^T q.
-template <class F, int NV, int C, int R, bool kGate, bool kQ>
-[[gnu::noinline]] void forward_pass(const ForwardBlock<F, NV>& x, F gate, const F* const* keys,
+template <class F, class Gate, int NV, int C, int R, bool kGate, bool kQ>
+[[gnu::noinline]] void forward_pass(const ForwardBlock<F, NV>& x, Gate gate, const F* const* keys,
                                     const F* const* reads, const F* q) {
   constexpr int W = kLanes<F>, U = kSums<NV * C>;
   F* const S = x.S.data;
@@ -59,7 +65,7 @@ template <class F, int NV, int C, int R, bool kGate, bool kQ>
     Vec<F> s[NV];
     for (int n = 0; n < NV; ++n) {
       s[n] = load(at + n * W);
-      if constexpr (kGate) s[n] *= gate;
+      if constexpr (kGate) s[n] *= gate_of<F>(gate, i);
     }
     for (int c = 0; c < C; ++c) {
       const Vec<F> write = splat<F>(k[c][i]);
@@ -107,8 +113,8 @@ template <class F> struct ReverseBlock {
 };
 
 // G <- gate (G - k d^T) + q do^T ; p = G^T next. kUpdate: the first term's product; kQ: the second.
-template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
-[[gnu::noinline]] void reverse_pass(const ReverseBlock<F>& x, const F* k, F gate, const F* q,
+template <class F, class Gate, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
+[[gnu::noinline]] void reverse_pass(const ReverseBlock<F>& x, const F* k, Gate gate, const F* q,
                                     const F* d_o, const F* next) {
   constexpr int W = kLanes<F>, U = kSums<NV>;
   F* const G = x.G.data;
@@ -127,7 +133,7 @@ template <class F, int NV, bool kUpdate, bool kGate, bool kQ, bool kNext>
       for (int n = 0; n < NV; ++n) s[n] = fma<F>(key, d[n], s[n]);
     }
     if constexpr (kGate)
-      for (int n = 0; n < NV; ++n) s[n] *= gate;
+      for (int n = 0; n < NV; ++n) s[n] *= gate_of<F>(gate, i);
     if constexpr (kQ) {
       const Vec<F> query = splat<F>(q[i]);
       for (int n = 0; n < NV; ++n) s[n] = fma<F>(query, e[n], s[n]);

@@ -16,6 +16,7 @@ struct DeltaProductCase {
   double beta = 2;            // the largest
   bool wide_beta = false;     // in float32 beside bfloat16, as a model gives it
   int64_t key_heads = 0;      // 0: as many as H
+  bool channels = false;      // the gate is one per key channel
 
   int64_t G() const { return key_heads ? key_heads : H; }
 };
@@ -23,7 +24,7 @@ struct DeltaProductCase {
 inline std::ostream& operator<<(std::ostream& out, const DeltaProductCase& c) {
   return out << "B " << c.B << " T " << c.T << " N " << c.N << " H " << c.H << " K " << c.K << " V "
              << c.V << " gate " << c.gate << " state " << c.state << " q " << c.q << " " << c.dtype
-             << " " << c.accuracy << " key heads " << c.G();
+             << " " << c.accuracy << " key heads " << c.G() << " channels " << c.channels;
 }
 
 // Keys of length one and step sizes up to 2: reflections, which forget nothing.
@@ -34,7 +35,11 @@ inline DeltaProduct make_delta_product(const DeltaProductCase& c, const Draw& dr
   in.v = draw.io(draw.normal({c.B, c.T, c.N, c.H, c.V}));
   const Tensor beta = c.beta * draw.uniform({c.B, c.T, c.N, c.H});
   in.beta = c.wide_beta ? draw.real(beta) : draw.io(beta);
-  if (c.gate) in.log_gate = draw.real(-0.3 * draw.uniform({c.B, c.T, c.H}));
+  if (c.gate) {
+    std::vector<int64_t> sizes = {c.B, c.T, c.H};
+    if (c.channels) sizes.push_back(c.K);
+    in.log_gate = draw.real(-0.3 * draw.uniform(sizes));
+  }
   in.cu_seqlens = bounds(c.lengths);
   if (c.state) in.state = draw.real(draw.normal({sequences(c.B, c.lengths), c.H, c.K, c.V}));
   in.accuracy = c.accuracy;
@@ -43,7 +48,8 @@ inline DeltaProduct make_delta_product(const DeltaProductCase& c, const Draw& dr
 
 inline std::string shape_of(const DeltaProductCase& c) {
   return shape_text({c.B, c.T, c.N, c.H, c.K, c.V}, c.dtype) +
-         (c.G() < c.H ? " " + std::to_string(c.G()) + " key heads" : "");
+         (c.G() < c.H ? " " + std::to_string(c.G()) + " key heads" : "") +
+         (c.channels ? " channels" : "");
 }
 // The state's multiply-adds, without the products of a chunk.
 inline double flops_per_token(const DeltaProductCase& c) {
@@ -58,6 +64,16 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   out.typical = {{.B = 2, .T = 67, .N = 2, .H = 3, .K = 16, .V = 24, .gate = true},
                  {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false},
                  {.B = 2, .T = 35, .N = 2, .H = 6, .K = 16, .V = 8, .gate = true, .key_heads = 2}};
+  out.on_cpu = {{.B = 2, .T = 67, .N = 1, .H = 3, .K = 16, .V = 24, .gate = true, .channels = true},
+                {.B = 1,
+                 .T = 35,
+                 .N = 3,
+                 .H = 4,
+                 .K = 33,
+                 .V = 8,
+                 .gate = true,
+                 .key_heads = 2,
+                 .channels = true}};
   const auto kernel = [&](Case c, const std::vector<std::string>& accuracies) {
     for (const bool gate : {false, true})
       for (const auto& accuracy : accuracies) {
@@ -139,6 +155,16 @@ inline Cases<DeltaProductCase> delta_product_cases() {
     for (const int64_t N : {1, 2, 4})
       out.timed.push_back(
           {.B = B, .T = T, .N = N, .H = H, .K = K, .V = K, .state = false, .dtype = fp32});
+  for (const bool channels : {false, true})
+    out.timed.push_back({.B = 2,
+                         .T = 2048,
+                         .H = 8,
+                         .K = 64,
+                         .V = 64,
+                         .gate = true,
+                         .state = false,
+                         .dtype = fp32,
+                         .channels = channels});
   out.timed.push_back(
       {.B = 32, .T = 40, .H = 2, .K = 8, .V = 8, .state = false, .dtype = fp32});  // the demo
   const auto gpu = [&](Case c, const std::vector<std::string>& accuracies) {

@@ -22,6 +22,7 @@ void fill(kernels::DeltaProductInputs& p, const DeltaProduct& in) {
   p.k = {kernel_rows(in.k), group};
   p.beta = in.beta.const_data_ptr();
   p.log_gate = data_or_null(in.log_gate), p.state = data_or_null(in.state);
+  p.channels = in.gates_channels();
   if (in.cu_seqlens.defined())
     p.S = in.cu_seqlens.size(0) - 1, p.cu_seqlens = in.cu_seqlens.const_data_ptr<int64_t>();
 }

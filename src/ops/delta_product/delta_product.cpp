@@ -19,9 +19,11 @@ DeltaProductResult dense_delta_product(const DeltaProduct& in) {
   const auto for_heads = [&](const Tensor& x) {  // [B,G,K] -> [B,H,K]
     return G == H ? x : x.repeat_interleave(H / G, 1);
   };
+  const int64_t channels = in.gates_channels() ? K : 1;
   std::vector<Tensor> o;
   for (int64_t t = 0; t < T; ++t) {
-    if (in.log_gate.defined()) S = S * in.log_gate.select(1, t).to(wide).exp().view({B, H, 1, 1});
+    if (in.log_gate.defined())
+      S = S * in.log_gate.select(1, t).to(wide).exp().view({B, H, channels, 1});
     for (int64_t j = 0; j < N; ++j) {
       const Tensor k = for_heads(in.k.select(1, t).select(1, j)).to(wide).unsqueeze(-1);
       const Tensor v = in.v.select(1, t).select(1, j).to(wide).unsqueeze(-2);

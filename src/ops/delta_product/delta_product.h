@@ -7,13 +7,18 @@
 // The delta product, the recurrence under DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with
 // the state S [K,V], for each token t:
 //
-//   S <- a_t S                                              a_t = exp(log_gate_t), 1 without a gate
+//   S <- a_t S                              a_t = exp(log_gate_t), 1 without a gate; or, with a
+//                                           gate per key channel, S <- diag(a_t) S
 //   for j = 0 .. N-1:  S <- S + beta_tj k_tj (v_tj - S^T k_tj)^T
 //   o_t = scale S^T q_t
 //
 // Keys and queries may have fewer heads than values: G key heads for H value heads, H a multiple of
 // G. Head h then reads key head h / (H / G), as if every key head stood H / G times in a row; the
 // gradient of a key is the sum over the heads that read it, in their order.
+//
+// With a gate per key channel and N = 1 it is Kimi Delta Attention. The channels are those of the
+// rows of S, of every value head its own, also where heads share keys. On the CPU only, so far:
+// GPUs refuse it.
 //
 // With |k| = 1 the transition I - beta k k^T is a projection at beta = 1 and a reflection at
 // beta = 2, which is what lets it count modulo two. Gradients flow to every input, the initial
@@ -35,7 +40,7 @@ struct DeltaProduct {
   torch::Tensor k;              // [B,T,N,G,K]
   torch::Tensor v;              // [B,T,N,H,V]
   torch::Tensor beta;           // [B,T,N,H]
-  torch::Tensor log_gate;       // [B,T,H], or undefined for a gate of 1
+  torch::Tensor log_gate;       // [B,T,H]; or [B,T,H,K]; or undefined for a gate of 1
   torch::Tensor state;          // [B,H,K,V], or undefined for zeros
   std::optional<double> scale;  // K^-1/2 by default
   torch::Tensor cu_seqlens;     // int64 [S+1]: B = 1 and T holds S sequences end to end; the
@@ -59,7 +64,9 @@ struct DeltaProduct {
     visit(in.k, main_input("k", "BTNGK"));
     visit(in.v, needed("v", "BTNHV").unread());
     visit(in.beta, needed("beta", "BTNH", Kind::kIoOrWide));
-    visit(in.log_gate, optional("log_gate", "BTH", Kind::kIoOrWide));
+    // One argument of two shapes, not two arguments: a call has one gate, and whoever makes its
+    // logarithm decides how fine it is.
+    visit(in.log_gate, optional("log_gate", "BTH(K)", Kind::kIoOrWide));
     visit(in.state, optional("state", "SHKV", Kind::kWide));
     visit(in.scale, "scale");
     visit(in.cu_seqlens, sequence_bounds());
@@ -67,6 +74,7 @@ struct DeltaProduct {
     visit(in.precision, "precision");
   }
   void check() const;
+  bool gates_channels() const { return log_gate.defined() && log_gate.dim() == 4; }
 };
 
 DeltaProductResult delta_product(const DeltaProduct& in);

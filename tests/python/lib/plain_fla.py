@@ -23,6 +23,8 @@ from fla.ops.gated_delta_product.naive import naive_recurrent_gated_delta_produc
 from fla.ops.gated_delta_rule.naive import naive_recurrent_gated_delta_rule  # noqa: E402
 from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence  # noqa: E402
 from fla.ops.gla.naive import naive_recurrent_gla  # noqa: E402
+from fla.ops.kda.gate import naive_kda_gate  # noqa: E402
+from fla.ops.kda.naive import naive_recurrent_kda  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 from fla.modules.rotary.ops import rotary_embedding_ref  # noqa: E402
@@ -49,6 +51,11 @@ def plain_gated_delta_rule(q, k, v, g, beta, A_log, dt_bias, allow_neg_eigval, *
     q, k = (unit(x).repeat_interleave(v.shape[2] // q.shape[2], 2) for x in (q, k))
     beta = beta.sigmoid() * (2 if allow_neg_eigval else 1)
     return naive_recurrent_gated_delta_rule(q, k, v, beta, -A_log.exp() * F.softplus(g + dt_bias))
+
+
+def plain_kda(q, k, v, g, beta, A_log, dt_bias, allow_neg_eigval, **rest):
+    beta = beta.sigmoid() * (2 if allow_neg_eigval else 1)
+    return naive_recurrent_kda(unit(q), unit(k), v, naive_kda_gate(g, A_log, dt_bias), beta)
 
 
 def plain_delta_product(q, k, v, g, beta, num_householder, **rest):
@@ -78,7 +85,7 @@ def plain_group_norm(x, weight, bias, residual=None, eps=1e-5, prenorm=False, re
 
 
 def plain_gated_norm(x, g, weight, bias=None, activation="swish", residual=None, prenorm=False, residual_in_fp32=False, eps=1e-6):
-    return layernorm.rms_norm_ref(x, weight, bias, eps=eps) * F.silu(g)
+    return layernorm.rms_norm_ref(x, weight, bias, eps=eps) * (g.sigmoid() if activation == "sigmoid" else F.silu(g))
 
 
 def plain_shift(x, cu_seqlens=None, cache=None, output_cache=False):
@@ -102,6 +109,7 @@ def plain_torch():
         layers + "gated_deltanet.chunk_gated_delta_rule": plain_gated_delta_rule,
         layers + "gated_deltanet.causal_conv1d": plain_conv,
         layers + "gated_deltaproduct.chunk_gated_delta_product": plain_delta_product,
+        layers + "kda.chunk_kda": plain_kda,
         layers + "gla.chunk_gla": lambda q, k, v, g, **rest: naive_recurrent_gla(q, k, v, g),
         layers + "rwkv7.chunk_rwkv7": plain_rwkv7,
         layers + "rwkv7.l2_norm": unit,
