@@ -132,7 +132,7 @@ expect 0 "" "$lrnn" spectrum "$work/long" --json; json "spectrum of an interrupt
 # --- the machine
 expect 0 "" "$lrnn" doctor
 expect 0 "" "$lrnn" doctor --cases 20 --seed 9 --json; json doctor
-[ "$(value 'd["ok"], d["random"]["first_seed"], d["random"]["cases"], d["random"]["wrong"]')" = "(True, 9, 20, [])" ] || fail "doctor"
+[ "$(value 'd["ok"], d["random"]["first_seed"], d["random"]["cases"], d["random"]["wrong"]')" = "True 9 20 []" ] || fail "doctor"
 expect 2 "--cases" "$lrnn" doctor --cases -1
 
 [ $failures = 0 ] && echo "cli: all is well"

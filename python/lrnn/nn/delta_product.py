@@ -118,14 +118,15 @@ class DeltaProduct(nn.Module):
 
     def _log_gate(self, x: Tensor) -> Tensor | None:
         if self.f_proj is not None:
-            gate = F.softplus(wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
+            gate: Tensor = F.softplus(wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
             return -wide(self.A_log).exp().unsqueeze(-1) * gate
         if self.a_proj is not None:
             return -wide(self.A_log).exp() * F.softplus(wide(self.a_proj(x)) + wide(self.dt_bias))
         return None
 
     def _output(self, y: Tensor, x: Tensor) -> Tensor:
-        return self.o_proj(y if self.g_proj is None else swiglu(self.g_proj(x), y))
+        out: Tensor = self.o_proj(y if self.g_proj is None else swiglu(self.g_proj(x), y))
+        return out
 
     def _keys(self, x: Tensor) -> Tensor:
         if self.qk_activation != "silu":
@@ -326,9 +327,10 @@ class KimiDeltaAttention(DeltaProduct):
         if self.lower_bound is None:
             return super()._log_gate(x)
         assert self.f_proj is not None
-        raw = (wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
+        raw: Tensor = (wide(self.f_proj(x)) + wide(self.dt_bias)).unflatten(-1, (self.value_heads, self.key_dim))
         return self.lower_bound * (wide(self.A_log).exp().unsqueeze(-1) * raw).sigmoid()
 
     def _output(self, y: Tensor, x: Tensor) -> Tensor:
         assert self.g_proj is not None
-        return self.o_proj(y * self.g_proj(x).sigmoid())
+        out: Tensor = self.o_proj(y * self.g_proj(x).sigmoid())
+        return out
