@@ -66,6 +66,7 @@ template <class Case> Case varied(Case c, Chance& chance) {
     const int64_t block = c.n > 0 && c.n < 100 ? c.n : 1;
     if (chance.one_in(2)) c.D = block * chance.size(300 / block);
     if (block == 1) c.D = std::max(c.D, kLeastNorm);
+    if (c.n > 100) c.D = std::max<int64_t>(c.D, 32);  // so that rounding does not choose a token
   } else if constexpr (requires { c.mini_batch; }) {
     vary(c.mini_batch, 64), vary(c.H, 4);
     if (chance.one_in(2)) c.D = chance.size(70);
