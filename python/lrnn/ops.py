@@ -68,8 +68,7 @@ def delta_product(
         k: [B,T,N,G,K], N steps a token
         v: [B,T,N,H,V]
         beta: [B,T,N,H], of the type of k or float32
-        log_gate: [B,T,H], or [B,T,H,K] for a gate per key channel, which GPUs refuse so far; of the type of k or
-            float32; a gate of 1 without it
+        log_gate: [B,T,H], or [B,T,H,K] for a gate per key channel; of the type of k or float32; a gate of 1 without it
         state: [B,H,K,V], zeros without it
         scale: K^-1/2 without it
         cu_seqlens: bounds of packed sequences

@@ -31,7 +31,7 @@ struct DeltaProductConfig {
     visit("forget_gate", forget_gate, "the state decays by a learnt factor before each token");
     visit("gate_per", gate_per,
           "what has a forget gate of its own: a head, or, as in Kimi Delta Attention, each of its "
-          "key channels, which GPUs have no kernel for yet",
+          "key channels",
           {"head", "channel"});
     visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
     visit("qk_activation", qk_activation, "of q and k", {"silu", "relu", "elu", "none"});

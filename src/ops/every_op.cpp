@@ -47,14 +47,10 @@ CheckedOp op_of(const std::string& name, bool recurrent, const Cases<Case>& case
   return {name,
           recurrent,
           asks(cases.typical),
-          asks(cases.on_cpu),
           asks(cases.kernels),
           asks(cases.timed),
           asks(cases.timed_on_gpu),
-          [known, on_cpu = cases.on_cpu, ask](Chance& chance, torch::Device device) {
-            const bool own = device.is_cpu() && !on_cpu.empty() && chance.one_in(4);
-            return ask(varied(chance.of(own ? on_cpu : known), chance));
-          }};
+          [known, ask](Chance& chance) { return ask(varied(chance.of(known), chance)); }};
 }
 
 // Of an op that is declared with a struct of inputs.

@@ -18,18 +18,11 @@ struct Ask {
 
 struct CheckedOp {
   std::string name;
-  bool recurrent = false;                                          // its length is a sequence's
-  std::vector<Ask> typical, on_cpu, kernels, timed, timed_on_gpu;  // see Cases
-  // One of those that the device can do, with other sizes and options.
-  std::function<Ask(Chance&, torch::Device)> any;
+  bool recurrent = false;                                  // its length is a sequence's
+  std::vector<Ask> typical, kernels, timed, timed_on_gpu;  // see Cases
+  // One of those with other sizes and options.
+  std::function<Ask(Chance&)> any;
   Tolerance tolerance = {};
-
-  // Those that say whether it is right on a device.
-  std::vector<Ask> asked(torch::Device device) const {
-    std::vector<Ask> out = typical;
-    if (device.is_cpu()) out.insert(out.end(), on_cpu.begin(), on_cpu.end());
-    return out;
-  }
 };
 
 // Every op that has a definition.

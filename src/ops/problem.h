@@ -143,7 +143,6 @@ inline int64_t sequences(int64_t B, const std::vector<int64_t>& lengths) {
 // Of one op, smallest first. Everything that asks an op something takes its inputs from here.
 template <class Case> struct Cases {
   std::vector<Case> typical;  // what `lrnn doctor` asks
-  std::vector<Case> on_cpu;   // what it asks of CPUs besides: GPUs have no kernel for it
   std::vector<Case> kernels;  // every GPU kernel, as small as its tiles allow and not filling them
   std::vector<Case> timed;    // on a CPU
   std::vector<Case> timed_on_gpu;

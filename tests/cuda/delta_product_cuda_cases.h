@@ -20,6 +20,11 @@ inline ops::DeltaProductResult on_gpu(const ops::DeltaProduct& in) {
   return out;
 }
 
+inline Case with_channels(Case c) {  // a gate per key channel
+  c.gate = c.channels = true;
+  return c;
+}
+
 // Every output and gradient of `got` against `want`.
 inline void expect_all_close(const Everything& got, const Everything& want, double limit) {
   ASSERT_EQ(got.tensors.size(), want.tensors.size());

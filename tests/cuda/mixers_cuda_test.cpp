@@ -49,7 +49,8 @@ Ran run_mixer(const std::string& config, const torch::Device& device, const Tens
 
 TEST_F(MixersOnGpu, AreTheCpus) {
   for (const std::string name :
-       {"delta_net", "delta_product", "mamba", "gla", "slstm", "mlstm", "titans", "ttt"})
+       {"delta_net", "delta_product", "delta_product\nforget_gate: true\ngate_per: channel",
+        "mamba", "gla", "slstm", "mlstm", "titans", "ttt"})
     for (const Tensor& rows : {Tensor(), torch::tensor({8, 17}), torch::tensor({3, 9, 10})}) {
       SCOPED_TRACE(cat(name, " at ", rows));
       const std::string config = cat("name: ", name);

@@ -44,8 +44,6 @@ def _kda(
     cu_seqlens: Tensor | None,
     fused: bool,
 ) -> State:
-    if q.is_cuda:  # where enable() then goes on to fla's own
-        raise Unsupported(f"[{function}] lrnn has no GPU kernel for a gate per key channel yet", "compute on the CPU")
     if g.dim() != 4:
         raise ValueError(f"g must be [B,T,HV,K], a gate per key channel, got {list(g.shape)}")
     if double and not sigmoid:
@@ -83,7 +81,7 @@ def chunk_kda(
     max_num_seqs: int | None = None,
     **kwargs: Any,
 ) -> State:
-    """fla.ops.kda.chunk_kda: q, k [B,T,H,K], v [B,T,HV,V], log gates g [B,T,HV,K], beta [B,T,HV]. On CPUs only, so far.
+    """fla.ops.kda.chunk_kda: q, k [B,T,H,K], v [B,T,HV,V], log gates g [B,T,HV,K], beta [B,T,HV].
 
     S <- diag(exp(g)) S;  S <- S + beta k (v - S^T k)^T;  o = scale S^T q. With use_gate_in_kernel, A_log [HV] and dt_bias
     [HV K] the gate is -exp(A_log) softplus(g + dt_bias), or lower_bound sigmoid(exp(A_log) (g + dt_bias)).

@@ -23,7 +23,7 @@ class DeltaProduct(nn.Module):
         householders: steps per token. More of them make richer transitions: 2 a rotation, and so on.
         negative: eigenvalues reach -1 (beta up to 2), which is what counting takes. Without it they stay in [0, 1].
         forget_gate: Gated DeltaNet's, one per head.
-        gate_per: "head", or "channel" for a forget gate per key channel, as in Kimi Delta Attention; on CPUs only, so far.
+        gate_per: "head", or "channel" for a forget gate per key channel, as in Kimi Delta Attention.
         output_gate: outputs times silu of a projection of x.
         conv, conv_bias: taps of the short convolutions of q, k and v; 0 for none.
         beta: whether beta is learned; else it is 1, or 2 with `negative`.
@@ -275,7 +275,7 @@ class GatedDeltaNet(GatedDeltaProduct):
 
 
 class KimiDeltaAttention(DeltaProduct):
-    """fla's KimiDeltaAttention, with its arguments: a forget gate per key channel. On CPUs only, so far.
+    """fla's KimiDeltaAttention, with its arguments: a forget gate per key channel.
 
     >>> import torch, lrnn
     >>> layer = lrnn.nn.KimiDeltaAttention(hidden_size=64, head_dim=16, num_heads=2)

@@ -64,16 +64,13 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   out.typical = {{.B = 2, .T = 67, .N = 2, .H = 3, .K = 16, .V = 24, .gate = true},
                  {.B = 1, .T = 130, .N = 1, .H = 2, .K = 64, .V = 64, .state = false},
                  {.B = 2, .T = 35, .N = 2, .H = 6, .K = 16, .V = 8, .gate = true, .key_heads = 2}};
-  out.on_cpu = {{.B = 2, .T = 67, .N = 1, .H = 3, .K = 16, .V = 24, .gate = true, .channels = true},
-                {.B = 1,
-                 .T = 35,
-                 .N = 3,
-                 .H = 4,
-                 .K = 33,
-                 .V = 8,
-                 .gate = true,
-                 .key_heads = 2,
-                 .channels = true}};
+  const auto with_channels = [](Case c) {
+    c.gate = c.channels = true;
+    return c;
+  };
+  out.typical.push_back(with_channels({.B = 2, .T = 67, .N = 1, .H = 3, .K = 16, .V = 24}));
+  out.typical.push_back(
+      with_channels({.B = 1, .T = 35, .N = 3, .H = 4, .K = 33, .V = 8, .key_heads = 2}));
   const auto kernel = [&](Case c, const std::vector<std::string>& accuracies) {
     for (const bool gate : {false, true})
       for (const auto& accuracy : accuracies) {
@@ -151,6 +148,21 @@ inline Cases<DeltaProductCase> delta_product_cases() {
           .lengths = {70, 0, 70},
           .key_heads = 1},
          {"fast", "accurate"});
+  // Gates of key channels.
+  for (const auto dtype : {torch::kFloat64, fp32, bf16})
+    for (const int64_t K : {33, 72, 130})
+      out.kernels.push_back(with_channels({.B = 1,
+                                           .T = 19,
+                                           .N = 2,
+                                           .H = 2,
+                                           .K = K,
+                                           .V = 9,
+                                           .dtype = dtype,
+                                           .accuracy = "exact",
+                                           .beta = 1,
+                                           .key_heads = 1}));
+  out.kernels.push_back(with_channels(
+      {.B = 1, .T = 60, .H = 1, .K = 40, .V = 9, .dtype = fp32, .lengths = {3, 0, 57}, .beta = 1}));
   for (const auto& [B, T, H, K] : {std::tuple{8, 512, 4, 32}, {2, 2048, 8, 64}, {1, 4096, 8, 128}})
     for (const int64_t N : {1, 2, 4})
       out.timed.push_back(

@@ -147,11 +147,6 @@ struct Call {
   Method method;
 
   Call(const DeltaProduct& given, kernels::DeltaProductInputs& p) : in(given) {
-    if (in.gates_channels())
-      throw Error(
-          cat("[delta_product] GPUs have no kernel for a gate per key channel yet, log_gate ",
-              show(in.log_gate.sym_sizes()), " = [B,T,H,K]"),
-          "compute on the CPU, or give one gate per head: [B,T,H]");
     fill(p, in);
     check(p.T * p.N < (int64_t(1) << 31),
           "[delta_product] the GPU kernels follow up to 2^31 updates, got T = ", p.T,

@@ -17,8 +17,7 @@
 // gradient of a key is the sum over the heads that read it, in their order.
 //
 // With a gate per key channel and N = 1 it is Kimi Delta Attention. The channels are those of the
-// rows of S, of every value head its own, also where heads share keys. On the CPU only, so far:
-// GPUs refuse it.
+// rows of S, of every value head its own, also where heads share keys.
 //
 // With |k| = 1 the transition I - beta k k^T is a projection at beta = 1 and a reflection at
 // beta = 2, which is what lets it count modulo two. Gradients flow to every input, the initial

@@ -21,7 +21,7 @@ def cast(name, tensors, dtype, leave=frozenset()):
     return {key: x if key in wide(name) | leave else x.to(dtype) for key, x in tensors.items()}
 
 
-def problems(seed=0, packed=False, sizes=SIZES, device="cpu"):
+def problems(seed=0, packed=False, sizes=SIZES):
     torch.manual_seed(seed)
     B, T, N, H, K, V, D, W = sizes
     p = (1, B * T) if packed else (B, T)
@@ -32,10 +32,9 @@ def problems(seed=0, packed=False, sizes=SIZES, device="cpu"):
     yield "delta_product", lrnn.delta_product, dict(
         q=q(), k=unit(*p, N, H, K), v=r(*p, N, H, V), beta=2 * torch.rand(*p, N, H), log_gate=-torch.rand(*p, H),
         state=r(B, H, K, V)), options
-    if device == "cpu":  # GPUs have no kernel for gates of channels
-        yield "delta_product", lrnn.delta_product, dict(
-            q=q(), k=unit(*p, N, H, K), v=r(*p, N, H, V), beta=2 * torch.rand(*p, N, H), log_gate=-torch.rand(*p, H, K),
-            state=r(B, H, K, V)), options
+    yield "delta_product", lrnn.delta_product, dict(
+        q=q(), k=unit(*p, N, H, K), v=r(*p, N, H, V), beta=2 * torch.rand(*p, N, H), log_gate=-torch.rand(*p, H, K),
+        state=r(B, H, K, V)), options
     yield "selective_scan", lrnn.selective_scan, dict(
         u=r(*p, D), delta=r(*p, D), A=-torch.rand(D, N), B=r(*p, N), C=r(*p, N), D=r(D), z=r(*p, D), delta_bias=r(D),
         state=r(B, D, N)), options

@@ -9,9 +9,10 @@ namespace lrnn::kernels::cuda {
 
 enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kOneChunk, kAccurate, kFast };
 
-// `precision` as in ops/delta_product/delta_product.h: the least that will do. A gate changes
-// nothing: one of 1 forgets as little as none.
+// `precision` as in ops/delta_product/delta_product.h: the least that will do. A gate of a head
+// changes nothing: one of 1 forgets as little as none.
 inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
+  if (p.channels) return Method::kExact;  // the others have a gate per head, if any
   const Method exact = small_fits(p) ? Method::kSmall : Method::kExact;
   if (p.type != Type::kBFloat16 || precision == "exact") return exact;
   const bool fast = precision == "fast";

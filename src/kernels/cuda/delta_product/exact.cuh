@@ -24,6 +24,10 @@ template <class R, int kHeight> struct Stage {
   int64_t k_at[kStage], q_at[kStage], v_at[kStage], o_at[kStage];  // offsets of the rows
   bool begins[kStage], ends[kStage];
 };
+// The same with a gate per key channel.
+template <class R, int kHeight> struct ChannelStage : Stage<R, kHeight> {
+  alignas(16) R gates[kStage][kHeight];
+};
 
 // Micro-steps first .. first+count-1 of a sequence and a head.
 struct Steps {
@@ -46,8 +50,9 @@ __device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProduc
     stage.begins[tid] = j == 0, stage.ends[tid] = j == p.N - 1;
     const int64_t token = span.b * p.T + span.t0 + t;
     stage.beta[tid] = static_cast<const R*>(p.beta)[(token * p.N + j) * p.H + h];
-    stage.gate[tid] =
-        p.log_gate && j == 0 ? exp_of(static_cast<const R*>(p.log_gate)[token * p.H + h]) : R(1);
+    stage.gate[tid] = p.log_gate && !p.channels && j == 0
+                          ? exp_of(static_cast<const R*>(p.log_gate)[token * p.H + h])
+                          : R(1);
   }
   __syncthreads();
   // Rows shorter than the column are read again at their end, and then not used.
@@ -65,6 +70,22 @@ __device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProduc
   };
   rows(p.k, stage.k_at, stage.k);
   if (p.q.data) rows(p.q, stage.q_at, stage.q);
+}
+
+// The gates of key channels of those; where no token begins they are not read.
+template <class R, int kHeight>
+__device__ __forceinline__ void fill_gates(ChannelStage<R, kHeight>& stage,
+                                           const DeltaProductInputs& p, const Steps& of) {
+  const auto& [span, h, first, count] = of;
+  const int height = int(p.K);
+  const R* const gates = static_cast<const R*>(p.log_gate) + h * p.K;
+  copy_each<R>(
+      count * kHeight,
+      [&](int at) {
+        const int64_t token = (uint32_t(first) + at / kHeight) / uint32_t(p.N);
+        return gates[(span.b * p.T + span.t0 + token) * p.H * p.K + min(at % kHeight, height - 1)];
+      },
+      [&](int at, R value) { stage.gates[at / kHeight][at % kHeight] = exp_of(value); });
 }
 
 // This lane's part of a row in shared memory.
@@ -93,6 +114,22 @@ template <class R, int kRows>
 __device__ __forceinline__ void add(R (&S)[kRows], const R (&x)[kRows], R y) {
 #pragma unroll
   for (int r = 0; r < kRows; ++r) S[r] += x[r] * y;
+}
+
+// S times the gate of a micro-step that begins a token.
+template <int kLanes, class R, int kRows, int kHeight>
+__device__ __forceinline__ void decay(R (&S)[kRows], const Stage<R, kHeight>& stage, int i, int) {
+  const R a = stage.gate[i];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) S[r] *= a;
+}
+template <int kLanes, class R, int kRows, int kHeight>
+__device__ __forceinline__ void decay(R (&S)[kRows], const ChannelStage<R, kHeight>& stage, int i,
+                                      int lane) {
+  R a[kRows];
+  read_row<kLanes>(a, stage.gates[i], lane);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) S[r] *= a[r];
 }
 
 template <class R, int kRows, int kLanes>

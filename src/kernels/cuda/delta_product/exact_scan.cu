@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "kernels/cuda/delta_product/delta_product.h"
 #include "kernels/cuda/delta_product/exact.cuh"
 
@@ -22,11 +24,15 @@ __device__ __forceinline__ void fill_column(R* to, int columns, int count, int l
   }
 }
 
-template <class Io, class R, int kRows, int kLanes>
+template <class R, int kHeight, bool kChannels>
+using StageOf = std::conditional_t<kChannels, ChannelStage<R, kHeight>, Stage<R, kHeight>>;
+
+// kChannels: gates are one per key channel.
+template <class Io, class R, int kRows, int kLanes, bool kChannels>
 __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int chunk) {
   using C = Column<kRows, kLanes>;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto& stage = *reinterpret_cast<Stage<R, C::kHeight>*>(memory);
+  auto& stage = *reinterpret_cast<StageOf<R, C::kHeight, kChannels>*>(memory);
   R* const v_rows = reinterpret_cast<R*>(memory + sizeof(stage));  // [kStage, columns]
   const int lane = threadIdx.x % kLanes, column = threadIdx.x / kLanes;
   const int columns = blockDim.x / kLanes;
@@ -49,6 +55,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
     const int count = int(min(int64_t(kStage), steps - first));
     __syncthreads();
     fill<Io>(stage, p, p.v, p.o, {span, h, first, count});
+    if constexpr (kChannels) fill_gates(stage, p, {span, h, first, count});
     fill_column<kLanes>(v_rows + column, columns, count, lane, [&](int i) {
       return load<R, Io>(p.v.data, stage.v_at[i] + min(v, p.V - 1));
     });
@@ -59,11 +66,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
         until_state = chunk;
       }
       --until_state;
-      if (p.log_gate && stage.begins[i]) {
-        const R a = stage.gate[i];
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) S[r] *= a;
-      }
+      if (p.log_gate && stage.begins[i]) decay<kLanes>(S, stage, i, lane);
       R k[kRows];
       read_row<kLanes>(k, stage.k[i], lane);
       const R e = v_rows[i * columns + column] - dot<kLanes>(S, k);
@@ -82,12 +85,12 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
 
 // G is the gradient of the state. Leaves y = G^T k of every micro-step (the gradient of beta v) and
 // G at the end of every chunk for the kernel that sums up the rest.
-template <class Io, class R, int kRows, int kLanes>
+template <class Io, class R, int kRows, int kLanes, bool kChannels>
 __global__ void __launch_bounds__(256)
     scan_backward(DeltaProductBackward p, int chunk, R* y_all, R* dstates) {
   using C = Column<kRows, kLanes>;
   extern __shared__ __align__(16) unsigned char memory[];
-  auto& stage = *reinterpret_cast<Stage<R, C::kHeight>*>(memory);
+  auto& stage = *reinterpret_cast<StageOf<R, C::kHeight, kChannels>*>(memory);
   R* const do_rows = reinterpret_cast<R*>(memory + sizeof(stage));
   const int lane = threadIdx.x % kLanes, column = threadIdx.x / kLanes;
   const int columns = blockDim.x / kLanes;
@@ -108,6 +111,7 @@ __global__ void __launch_bounds__(256)
     const int count = int(end - first);
     __syncthreads();
     fill<Io>(stage, p, p.dv, p.d_o, {span, h, first, count});
+    if constexpr (kChannels) fill_gates(stage, p, {span, h, first, count});
     if (p.q.data)
       fill_column<kLanes>(do_rows + column, columns, count, lane, [&](int i) {
         return load<R, Io>(p.d_o.data, stage.o_at[i] + min(v, p.V - 1));
@@ -130,44 +134,48 @@ __global__ void __launch_bounds__(256)
         store_as<R>(p.type, p.dv.data, stage.v_at[i] + v, de);
       }
       add(G, k, -de);
-      if (p.log_gate && stage.begins[i]) {
-        const R a = stage.gate[i];
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) G[r] *= a;
-      }
+      if (p.log_gate && stage.begins[i]) decay<kLanes>(G, stage, i, lane);
     }
   }
   if (p.dstate)
     write_column<R, kRows, kLanes>(G, static_cast<R*>(p.dstate) + head * matrix, p.K, p.V, v, lane);
 }
 
-}  // namespace
-
-void exact_forward(const DeltaProductForward& p, int chunk, void* stream) {
-  if (p.S * p.H == 0) return;
+// Calls f.template operator()<Io, R, kRows, kLanes, kChannels>(grid, bytes of shared memory).
+template <class F> void with_walk(const DeltaProductInputs& p, F&& f) {
   with_column(p.type, p.K, [&]<class Io, class R, int kRows, int kLanes>() {
     const Grid grid = exact_grid(p, kLanes);
-    auto* kernel = scan_forward<Io, R, kRows, kLanes>;
-    const size_t bytes =
-        sizeof(Stage<R, kRows * kLanes>) + kStage * grid.threads / kLanes * sizeof(R);
-    allow_shared(kernel, bytes);
-    kernel<<<grid.blocks, grid.threads, bytes, static_cast<cudaStream_t>(stream)>>>(p, chunk);
+    const auto call = [&]<bool kChannels>() {
+      const size_t bytes = sizeof(StageOf<R, kRows * kLanes, kChannels>) +
+                           kStage * grid.threads / kLanes * sizeof(R);
+      f.template operator()<Io, R, kRows, kLanes, kChannels>(grid, bytes);
+    };
+    p.channels ? call.template operator()<true>() : call.template operator()<false>();
   });
   check_launch("delta_product");
 }
 
+}  // namespace
+
+void exact_forward(const DeltaProductForward& p, int chunk, void* stream) {
+  if (p.S * p.H == 0) return;
+  with_walk(p, [&]<class Io, class R, int kRows, int kLanes, bool kChannels>(const Grid& grid,
+                                                                             size_t bytes) {
+    auto* kernel = scan_forward<Io, R, kRows, kLanes, kChannels>;
+    allow_shared(kernel, bytes);
+    kernel<<<grid.blocks, grid.threads, bytes, static_cast<cudaStream_t>(stream)>>>(p, chunk);
+  });
+}
+
 void exact_scan_backward(const DeltaProductBackward& p, int chunk, void* y, void* dstates,
                          void* stream) {
-  with_column(p.type, p.K, [&]<class Io, class R, int kRows, int kLanes>() {
-    const Grid grid = exact_grid(p, kLanes);
-    auto* kernel = scan_backward<Io, R, kRows, kLanes>;
-    const size_t bytes =
-        sizeof(Stage<R, kRows * kLanes>) + kStage * grid.threads / kLanes * sizeof(R);
+  with_walk(p, [&]<class Io, class R, int kRows, int kLanes, bool kChannels>(const Grid& grid,
+                                                                             size_t bytes) {
+    auto* kernel = scan_backward<Io, R, kRows, kLanes, kChannels>;
     allow_shared(kernel, bytes);
     kernel<<<grid.blocks, grid.threads, bytes, static_cast<cudaStream_t>(stream)>>>(
         p, chunk, static_cast<R*>(y), static_cast<R*>(dstates));
   });
-  check_launch("delta_product");
 }
 
 }  // namespace lrnn::kernels::cuda

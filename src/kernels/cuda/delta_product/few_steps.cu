@@ -82,11 +82,15 @@ __global__ void __launch_bounds__(kThreads) few_steps(const DeltaProductForward 
       value[c] = load<float, Bf16>(p.v.data, row_at(p.v, s, t, j, h) + min(v + c, p.V - 1));
     const float beta = static_cast<const float*>(p.beta)[(token * p.N + j) * p.H + h];
     if (p.log_gate && j == 0) {
-      const float gate = expf(static_cast<const float*>(p.log_gate)[token * p.H + h]);
+      const auto* const log_gate =
+          static_cast<const float*>(p.log_gate) + (token * p.H + h) * (p.channels ? p.K : 1);
+      float gate = p.channels ? 1 : expf(log_gate[0]);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r)
+      for (int r = 0; r < kRows; ++r) {
+        if (p.channels) gate = expf(log_gate[min(first_row + r * kRowsAtOnce, int(p.K) - 1)]);
 #pragma unroll
         for (int c = 0; c < 4; ++c) state.S[r][c] *= gate;
+      }
     }
     Sums& mine = sums[m % 2][warp];  // those before may still be read
     state.dot(k, mine.k + own);
