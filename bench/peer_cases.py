@@ -52,7 +52,8 @@ def delta_definition(x):
     S, o = q.new_zeros(B, H, K, v.shape[-1]), []
     for t in range(T):
         if log_gate is not None:
-            S = S * log_gate[:, t].exp()[..., None, None]
+            gate = log_gate[:, t].exp()  # of a head, or of each of its key channels
+            S = S * (gate.unsqueeze(-1) if gate.dim() == 3 else gate[..., None, None])
         for j in range(N):
             error = v[:, t, j] - read(S, k[:, t, j])
             S = S + outer(k[:, t, j], beta[:, t, j, :, None] * error)
@@ -80,6 +81,13 @@ def fla_gated_delta_rule(x):
     return chunk_gated_delta_rule(x["q"], k, v, x["log_gate"], beta, output_final_state=True)
 
 
+def fla_kda(x):
+    from fla.ops.kda import chunk_kda
+
+    k, v, beta = (x[name].squeeze(2) for name in ("k", "v", "beta"))
+    return chunk_kda(x["q"], k, v, x["log_gate"], beta, output_final_state=True)
+
+
 def fla_delta_product(x):
     from fla.ops.gated_delta_product import chunk_gated_delta_product
 
@@ -89,18 +97,22 @@ def fla_delta_product(x):
 
 
 def delta(B, T, N, H, K, V, gate=False, float32=False, key_heads=None):
-    """Fewer key heads than value heads, as Qwen3-Next and Qwen3.5 have them, come with steps up to 1."""
-    G, largest = key_heads or H, 1 if key_heads else 2
+    """Fewer key heads than value heads, as Qwen3-Next and Qwen3.5 have them, come with steps up to 1; so do gates of
+    key channels (gate="channels"), as Kimi Delta Attention has them."""
+    channels = gate == "channels"
+    G, largest = key_heads or H, 1 if key_heads or channels else 2
 
     def inputs():
         x = dict(q=unit(normal(B, T, G, K)), k=unit(normal(B, T, N, G, K)),
                  v=normal(B, T, N, H, V), beta=largest * normal(B, T, N, H).sigmoid())
         if gate:
-            x["log_gate"] = F.logsigmoid(normal(B, T, H) + 4)
+            x["log_gate"] = F.logsigmoid(normal(B, T, H, *([K] if channels else [])) + 4)
         return x if float32 else in_bfloat16(x, but=("beta", "log_gate"))
 
     if N > 1:
         theirs, name = fla_delta_product, "chunk_gated_delta_product"
+    elif channels:
+        theirs, name = fla_kda, "chunk_kda"
     elif gate:
         theirs, name = fla_gated_delta_rule, "chunk_gated_delta_rule"
     else:  # the chunk form refuses float32
@@ -227,6 +239,8 @@ CASES = [
     delta(8, 4096, 1, 16, 128, 128, gate=True),
     delta(1, 32768, 1, 16, 128, 128, gate=True),
     delta(8, 4096, 2, 16, 128, 128, gate=True),
+    delta(8, 4096, 1, 16, 128, 128, gate="channels"),
+    delta(1, 8192, 1, 16, 128, 128, gate="channels"),
     *(delta(1, T, 1, H, 128, 128, gate=True, key_heads=G)
       for T in (8192, 32768, 65536) for G, H in ((2, 8), (4, 16), (16, 32), (16, 64))),
     delta(8, 2048, 1, 8, 128, 256),

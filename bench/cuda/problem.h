@@ -42,13 +42,17 @@ inline double relative_error(const Tensor& got, const Tensor& want) {
   return (g - w).norm().item<double>() / (w.norm().item<double>() + 1e-30);
 }
 
+inline double gates_of(const Case& p) {  // of a token and head
+  return p.channels ? double(p.K) : p.gate ? 1 : 0;
+}
+
 // Inputs and outputs once, the products of the chunk form with its 64 updates a chunk; for backward
 // its own inputs and outputs, and twice the products.
 inline Cost forward_cost(const Case& p) {
   const double heads = double(p.B * p.T * p.H), size = p.dtype == torch::kBFloat16 ? 2 : 4;
   const double K = double(p.K), V = double(p.V), N = double(p.N), C = 64;
   const double keys = K * double(p.G()) / double(p.H);  // of a head's share in memory
-  return {heads * (size * (1 + N) * (keys + V) + 4 * (N + (p.gate ? 1 : 0))),
+  return {heads * (size * (1 + N) * (keys + V) + 4 * (N + gates_of(p))),
           heads * (N * (4 * K * V + 2 * C * (K + V)) + 2 * K * V + 2 * C * (K + V))};
 }
 inline Cost both_cost(const Case& p) {
@@ -56,7 +60,7 @@ inline Cost both_cost(const Case& p) {
   const double V = double(p.V), N = double(p.N);
   const double keys = double(p.K) * double(p.G()) / double(p.H);
   Cost cost = forward_cost(p);
-  cost.bytes += heads * (size * (2 * keys + V + 2 * N * (keys + V)) + 8 * (N + (p.gate ? 1 : 0)));
+  cost.bytes += heads * (size * (2 * keys + V + 2 * N * (keys + V)) + 8 * (N + gates_of(p)));
   return {cost.bytes, 3 * cost.flops};
 }
 
@@ -70,6 +74,7 @@ inline Json line_of(const Case& p) {
                {"V", p.V},
                {"gate", p.gate},
                {"dtype", p.dtype == torch::kBFloat16 ? "bf16" : "fp32"}};
+  if (p.channels) line["gate"] = "channels";
   if (p.G() < p.H) line["key_heads"] = p.G();
   return line;
 }

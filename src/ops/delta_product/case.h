@@ -163,6 +163,31 @@ inline Cases<DeltaProductCase> delta_product_cases() {
                                            .key_heads = 1}));
   out.kernels.push_back(with_channels(
       {.B = 1, .T = 60, .H = 1, .K = 40, .V = 9, .dtype = fp32, .lengths = {3, 0, 57}, .beta = 1}));
+  for (const auto& [T, N, H, K, V] : {std::tuple{70, 1, 2, 128, 128},
+                                      {71, 1, 1, 72, 48},
+                                      {36, 2, 4, 64, 16},
+                                      {140, 1, 2, 24, 32}})
+    for (const char* accuracy : {"fast", "accurate"})
+      out.kernels.push_back(with_channels({.B = 1,
+                                           .T = T,
+                                           .N = N,
+                                           .H = H,
+                                           .K = K,
+                                           .V = V,
+                                           .dtype = bf16,
+                                           .accuracy = accuracy,
+                                           .beta = 1,
+                                           .key_heads = 1}));
+  out.kernels.push_back(with_channels({.B = 1,
+                                       .T = 140,
+                                       .H = 1,
+                                       .K = 128,
+                                       .V = 32,
+                                       .q = false,
+                                       .dtype = bf16,
+                                       .lengths = {70, 0, 70},
+                                       .accuracy = "accurate",
+                                       .beta = 1}));
   for (const auto& [B, T, H, K] : {std::tuple{8, 512, 4, 32}, {2, 2048, 8, 64}, {1, 4096, 8, 128}})
     for (const int64_t N : {1, 2, 4})
       out.timed.push_back(
@@ -193,6 +218,9 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   gpu({.B = 2, .T = 16384, .H = 16, .K = 128, .V = 128, .dtype = bf16}, {"fast", "accurate"});
   gpu({.B = 1, .T = 32768, .H = 16, .K = 128, .V = 128, .gate = true, .dtype = bf16},
       {"fast", "accurate"});
+  for (const auto& [B, T] : {std::pair{8, 4096}, {1, 8192}})  // Kimi Delta Attention
+    gpu(with_channels({.B = B, .T = T, .H = 16, .K = 128, .V = 128, .dtype = bf16, .beta = 1}),
+        {"fast", "accurate"});
   // Qwen3-Next and Qwen3.5, in one piece and shared out among GPUs.
   for (const int64_t T : {8192, 32768, 65536})
     for (const auto& [G, H] : {std::pair{2, 8}, {4, 16}, {16, 32}, {16, 64}})

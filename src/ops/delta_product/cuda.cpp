@@ -7,7 +7,7 @@
 #include "ops/delta_product/delta_product.h"
 #include "ops/torch.h"
 
-// Tensors in, pointers out. Which of six methods it is follows from sizes and accuracy alone
+// Tensors in, pointers out. Which of eight methods it is follows from sizes and accuracy alone
 // (kernels/cuda/delta_product/choose.h), so that backward takes forward's way back.
 namespace lrnn::ops::cuda {
 namespace {
@@ -115,6 +115,35 @@ struct Kept {
   }
 };
 
+// What chunks with gates of key channels keep, and where: the states; where operands are split,
+// what rounding left of them and of the errors.
+int64_t channel_states_size(const kernels::DeltaProductInputs& p) {
+  return kernels::cuda::chunk_count(p) * p.H * p.V * p.K;
+}
+int64_t channel_kept_size(const kernels::DeltaProductInputs& p, bool split) {
+  return (split ? 2 : 1) * channel_states_size(p) + (split ? Kept::errors_size(p) : 0);
+}
+kernels::cuda::ChannelChunks channel_chunks(const kernels::DeltaProductInputs& p,
+                                            const Tensor& kept, bool split) {
+  kernels::cuda::ChannelChunks w;
+  w.split = split;
+  if (!kept.defined()) return w;
+  w.states = static_cast<uint16_t*>(kept.data_ptr());
+  if (split)
+    w.states_lo = w.states + channel_states_size(p),
+    w.error_lo = w.states_lo + channel_states_size(p);
+  return w;
+}
+// The matrices of all chunks, made anew in either direction.
+Tensor channel_work(const kernels::DeltaProductInputs& p, kernels::cuda::ChannelChunks& w,
+                    const Tensor& like, void* stream) {
+  const Tensor work =
+      at::empty({kernels::cuda::channel_work_size(p, w.split)}, like.options().dtype(torch::kByte));
+  w.work = work.data_ptr();
+  kernels::cuda::channel_prepare(p, w, stream);
+  return work;
+}
+
 // What small heads in chunks keep: the states, and what rounding left of them and of the errors.
 int64_t small_kept_size(const kernels::DeltaProductInputs& p) {
   return 2 * kernels::cuda::small_chunks_slots(p) * p.H * p.V * p.K + Kept::errors_size(p);
@@ -135,6 +164,8 @@ int64_t kept_size(const kernels::DeltaProductInputs& p, Method method) {
     case Method::kOneChunk: return Kept::errors_size(p);
     case Method::kAccurate: return Kept::size(p, true, true);
     case Method::kFast: return Kept::size(p, true, false);
+    case Method::kAccurateChannels: return channel_kept_size(p, true);
+    case Method::kFastChannels: return channel_kept_size(p, false);
   }
   return 0;
 }
@@ -189,6 +220,10 @@ struct DeltaProductCuda {
                                 const std::vector<Tensor>& kept, void* stream);
   static void backward_in_chunks(kernels::DeltaProductBackward& p, const Call& call,
                                  const Tensor& states, void* stream);
+  static void forward_by_channels(kernels::DeltaProductForward& p, const Call& call,
+                                  const std::vector<Tensor>& kept, void* stream);
+  static void backward_by_channels(kernels::DeltaProductBackward& p, const Call& call,
+                                   const Tensor& states, void* stream);
 };
 
 void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vector<Tensor>& kept) {
@@ -215,6 +250,8 @@ void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vecto
       return kernels::cuda::one_chunk_forward(p, save ? narrow(kept[1]) : nullptr, on.stream());
     case Method::kAccurate:
     case Method::kFast: return forward_in_chunks(p, call, kept, on.stream());
+    case Method::kAccurateChannels:
+    case Method::kFastChannels: return forward_by_channels(p, call, kept, on.stream());
   }
 }
 
@@ -269,6 +306,8 @@ void DeltaProductCuda::run_backward(kernels::DeltaProductBackward& p, const Call
     }
     case Method::kSmallChunks:
       return kernels::cuda::small_chunks_backward(p, small_kept(p, error, states), stream);
+    case Method::kAccurateChannels:
+    case Method::kFastChannels: return backward_by_channels(p, call, states, stream);
     default: return kernels::cuda::one_chunk_backward(p, narrow(states), stream);
   }
 }
@@ -292,6 +331,28 @@ void DeltaProductCuda::backward_in_chunks(kernels::DeltaProductBackward& p, cons
   p.states = kept.states;
   kernels::cuda::chunk_reverse(p, kept.work, kept.segments, dstates, stream);
   kernels::cuda::chunk_gradients(p, kept.work, dstates, stream);
+}
+
+void DeltaProductCuda::forward_by_channels(kernels::DeltaProductForward& p, const Call& call,
+                                           const std::vector<Tensor>& kept, void* stream) {
+  auto w = channel_chunks(p, kept.empty() ? Tensor() : kept[1],
+                          call.method == Method::kAccurateChannels);
+  const Tensor work = channel_work(p, w, call.in.k, stream);
+  kernels::cuda::channel_forward(p, w, stream);
+}
+
+void DeltaProductCuda::backward_by_channels(kernels::DeltaProductBackward& p, const Call& call,
+                                            const Tensor& states, void* stream) {
+  const bool split = call.method == Method::kAccurateChannels;
+  auto w = channel_chunks(p, states, split);
+  const Tensor work = channel_work(p, w, call.in.k, stream);
+  const auto workspace = [&](int64_t size) { return at::empty({size}, call.in.k.options()); };
+  const Tensor dstates = workspace((split ? 2 : 1) * channel_states_size(p)),
+               dv_lo = workspace(split ? Kept::errors_size(p) : 0);
+  w.dstates = narrow(dstates), w.dstates_lo = w.dstates + (split ? channel_states_size(p) : 0);
+  w.dv_lo = narrow(dv_lo);
+  kernels::cuda::channel_reverse(p, w, stream);
+  kernels::cuda::channel_gradients(p, w, stream);
 }
 
 }  // namespace

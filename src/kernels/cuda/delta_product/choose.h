@@ -2,22 +2,41 @@
 #include <string_view>
 
 #include "kernels/cuda/delta_product/chunk.h"
+#include "kernels/cuda/delta_product/chunk_channels.h"
 #include "kernels/cuda/delta_product/delta_product.h"
 
 // Which kernel when: the one place that decides.
 namespace lrnn::kernels::cuda {
 
-enum class Method : uint8_t { kExact, kSmall, kSmallChunks, kOneChunk, kAccurate, kFast };
+enum class Method : uint8_t {
+  kExact,
+  kSmall,
+  kSmallChunks,
+  kOneChunk,
+  kAccurate,
+  kFast,
+  kAccurateChannels,  // with a gate per key channel
+  kFastChannels
+};
+
+// Micro-steps of a sequence: a chunk costs the same however few it holds.
+inline int64_t steps_of(const DeltaProductInputs& p) {
+  return p.S > 0 ? (p.cu_seqlens ? p.T / p.S : p.T) * p.N : 0;
+}
+
+inline Method choose_for_channels(const DeltaProductInputs& p, std::string_view precision) {
+  if (precision == "exact" || steps_of(p) <= 32 || !channel_chunk_fits(p)) return Method::kExact;
+  return precision == "fast" ? Method::kFastChannels : Method::kAccurateChannels;
+}
 
 // `precision` as in ops/delta_product/delta_product.h: the least that will do. A gate of a head
 // changes nothing: one of 1 forgets as little as none.
 inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
-  if (p.channels) return Method::kExact;  // the others have a gate per head, if any
+  if (p.channels) return choose_for_channels(p, precision);
   const Method exact = small_fits(p) ? Method::kSmall : Method::kExact;
   if (p.type != Type::kBFloat16 || precision == "exact") return exact;
   const bool fast = precision == "fast";
-  // A chunk costs the same however few micro-steps it holds.
-  const int64_t steps = p.S > 0 ? (p.cu_seqlens ? p.T / p.S : p.T) * p.N : 0;
+  const int64_t steps = steps_of(p);
   // With a warp for every scheduler of the chip nothing is faster for small heads than a warp each,
   // and its chunks are accurate whatever was asked for.
   if (exact == Method::kSmall && p.S * p.H >= 512 && steps > 16) return Method::kSmallChunks;

@@ -10,7 +10,7 @@ namespace {
 template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
   using Base = ChunkSweep<KT, kSplit, true>;
   using Base::kParts, Base::kTiles, Base::layout, Base::c, Base::g, Base::own, Base::v0, Base::span,
-      Base::h, Base::w, Base::columns, Base::keys, Base::square;
+      Base::h, Base::columns, Base::keys, Base::square;
   using State = typename Base::State;
   const DeltaProductForward& p;
 
@@ -32,27 +32,6 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
       for (int k = 0; k <= n; ++k)  // T is triangular
         this->times_T(D[2 * n], D[2 * n + 1], R[k],
                       [&](int place) { return square(stage, place).b_rows(k * 16, n * 16); });
-    }
-  }
-  // e = D / beta.
-  __device__ __forceinline__ void keep_error(const float (&D)[8][4], int64_t first,
-                                             const float* vectors) const {
-    const int64_t to = this->error_row(first);
-    const int count = this->count(first);
-#pragma unroll
-    for (int t = 0; t < 8; ++t) {
-      const int i = t * 8 + 2 * c + (g & 1);
-      const float by = 1 / vectors[kBeta * kChunk + i];
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float2 e = neighbours(D[t][2 * half], D[t][2 * half + 1]);
-        if (i >= count) continue;
-        const int64_t at = to + i * p.V + half * 8;
-        uint32_t part[kParts];
-        split(by * e.x, by * e.y, part);
-        *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(p.error) + at) = part[0];
-        if constexpr (kSplit) *reinterpret_cast<uint32_t*>(w.error_lo + at) = part[1];
-      }
     }
   }
   // O = scale diag(a) Q S + P D, 32 queries at a time.
@@ -120,7 +99,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
                           p.K);
     float D[8][4];
     run.solve(D, S, stage, vectors);
-    if (p.error && run.v0 < p.V) run.keep_error(D, first, vectors);
+    if (p.error && run.v0 < p.V) run.keep_error(D, first, vectors + kBeta * kChunk, p.error);
     if (p.q.data) run.read(D, S, Queries(p, first, run.count(first)), stage, vectors);
     run.advance(S, D, stage, vectors);
     __syncthreads();

@@ -10,8 +10,8 @@ namespace {
 
 template <int KT, bool kSplit> struct Backward : ChunkSweep<KT, kSplit, false> {
   using Base = ChunkSweep<KT, kSplit, false>;
-  using Base::kParts, Base::layout, Base::c, Base::g, Base::own, Base::v0, Base::span, Base::h,
-      Base::w, Base::columns, Base::keys, Base::square;
+  using Base::kParts, Base::layout, Base::c, Base::g, Base::own, Base::columns, Base::keys,
+      Base::square;
   using State = typename Base::State;
   const DeltaProductBackward& p;
 
@@ -52,23 +52,10 @@ template <int KT, bool kSplit> struct Backward : ChunkSweep<KT, kSplit, false> {
   // dV = diag(beta) Y to memory; Y becomes -diag(beta a) Y.
   __device__ __forceinline__ void store_dv(float (&Y)[8][4], int64_t first,
                                            const float* vectors) const {
-    const int count = this->count(first);
-    uint16_t* const dv = static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, span.b, span.t0, 0, h) +
-                         first * p.dv.step + v0 + (g & ~1);
-    uint16_t* const dv_lo = w.dv_lo + this->error_row(first);
     scale_columns(Y, vectors + kBeta * kChunk);
 #pragma unroll
     for (int t = 0; t < 8; ++t) {
-      const int i = t * 8 + 2 * c + (g & 1);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float2 x = neighbours(Y[t][2 * half], Y[t][2 * half + 1]);
-        if (i >= count || v0 >= p.V) continue;
-        uint32_t part[kParts];
-        split(x.x, x.y, part);
-        *reinterpret_cast<uint32_t*>(dv + i * p.dv.step + half * 8) = part[0];
-        if constexpr (kSplit) *reinterpret_cast<uint32_t*>(dv_lo + i * p.V + half * 8) = part[1];
-      }
+      this->store_dv_tile(Y[t], t, first, p.dv);
       const float2 before =
           *reinterpret_cast<const float2*>(vectors + kBefore * kChunk + t * 8 + 2 * c);
       Y[t][0] *= -before.x, Y[t][1] *= -before.y, Y[t][2] *= -before.x, Y[t][3] *= -before.y;

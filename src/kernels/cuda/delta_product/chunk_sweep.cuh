@@ -126,6 +126,44 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
       }
   }
 
+  // e = D / beta.
+  __device__ __forceinline__ void keep_error(const float (&D)[8][4], int64_t first,
+                                             const float* beta, void* error) const {
+    const int64_t to = error_row(first);
+    const int count = this->count(first);
+#pragma unroll
+    for (int t = 0; t < 8; ++t) {
+      const int i = t * 8 + 2 * c + (g & 1);
+      const float by = 1 / beta[i];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float2 e = neighbours(D[t][2 * half], D[t][2 * half + 1]);
+        if (i >= count) continue;
+        const int64_t at = to + i * p.V + half * 8;
+        uint32_t part[kParts];
+        split(by * e.x, by * e.y, part);
+        *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(error) + at) = part[0];
+        if constexpr (kSplit) *reinterpret_cast<uint32_t*>(w.error_lo + at) = part[1];
+      }
+    }
+  }
+  // Micro-steps 8t .. 8t+7 of dV.
+  __device__ __forceinline__ void store_dv_tile(const float (&x)[4], int t, int64_t first,
+                                                const Rows& dv) const {
+    const int i = t * 8 + 2 * c + (g & 1);
+    const int64_t to = row_at(dv, span.b, span.t0, 0, h) + (first + i) * dv.step + v0 + (g & ~1);
+    uint16_t* const to_lo = w.dv_lo + error_row(first) + i * p.V;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float2 y = neighbours(x[2 * half], x[2 * half + 1]);
+      if (i >= count(first) || v0 >= p.V) continue;
+      uint32_t part[kParts];
+      split(y.x, y.y, part);
+      *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(dv.data) + to + half * 8) = part[0];
+      if constexpr (kSplit) *reinterpret_cast<uint32_t*>(to_lo + half * 8) = part[1];
+    }
+  }
+
   // acc += S M^T for the first 16 kN rows M of keys or queries.
   template <int kN>
   __device__ __forceinline__ void over_keys(float (&acc)[2 * kN][4], const State& S,

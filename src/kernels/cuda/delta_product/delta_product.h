@@ -4,7 +4,7 @@
 
 #include "kernels/delta_product.h"
 
-// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Six
+// The delta product on the GPU, free of torch: device pointers in, launches on a stream. Eight
 // methods, of which choose.h chooses:
 //
 //   exact           the recurrence itself, float32 (or float64), the state in registers. Any size
@@ -15,7 +15,8 @@
 //   small chunks    those heads for bfloat16 inputs, 16 micro-steps at a time on the tensor cores.
 //   one chunk       sequences of up to 80 micro-steps, for bfloat16 inputs.
 //   fast, accurate  64 micro-steps at a time on the tensor cores, for bfloat16 inputs, operands
-//                   rounded or split (chunk.h).
+//                   rounded or split (chunk.h); and the same two with a gate per key channel
+//                   (chunk_channels.h), which of the others exact alone has.
 namespace lrnn::kernels::cuda {
 
 // ------------------------------------------------------------------------------------- exact
