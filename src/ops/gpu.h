@@ -62,10 +62,11 @@ class Gpu {
   // [n / each, rounded up].
   virtual void squares(const torch::Tensor& x, int64_t each, const torch::Tensor& to) = 0;
   // The gradient of share * the sum of the cross-entropies of logits [rows,V] at the targets int64
-  // [rows] (-1: none). That loss and the rows whose argmax is the target are added to
+  // [rows] (-1: none), of which `smoothing` is spread over all V. That loss and the rows whose argmax is the target are added to
   // report[kLoss] and report[kRight]. share and report: float64 on the GPU.
   virtual torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
-                                      const torch::Tensor& share, const torch::Tensor& report) = 0;
+                                      double smoothing, const torch::Tensor& share,
+                                      const torch::Tensor& report) = 0;
   virtual std::string name() = 0;     // of the device
   virtual int64_t free_memory() = 0;  // bytes of it that nobody has taken
   // Bytes of the host that copies to and from the device reach at full speed; getting them takes a

@@ -53,7 +53,7 @@ class AsItComes final : public Execution {
       } else {
         model::State state;
         const auto logits = model_.forward(part.input, state, part.context);
-        loss = loss_sum(logits, part) / double(targets);
+        loss = loss_sum(logits, part, config_.label_smoothing) / double(targets);
         done.right += right(logits, part).sum().item<int64_t>();
       }
     }

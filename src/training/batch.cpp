@@ -145,10 +145,12 @@ std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split s
   return out;
 }
 
-Tensor loss_sum(const Tensor& logits, const Batch& batch) {
+Tensor loss_sum(const Tensor& logits, const Batch& batch, double smoothing) {
   // float64 stays float64; bfloat16 logits are compared in float32.
   auto rows = logits.reshape({-1, logits.size(-1)});
   if (rows.scalar_type() == torch::kBFloat16) rows = rows.to(torch::kFloat32);
+  if (smoothing > 0)
+    return at::cross_entropy_loss(rows, batch.target, {}, at::Reduction::Sum, -1, smoothing);
   return at::nll_loss(at::log_softmax(rows, -1), batch.target, {}, at::Reduction::Sum, -1);
 }
 

@@ -34,7 +34,7 @@ std::vector<tasks::Example> draw(const tasks::Task& task, uint64_t seed, tasks::
                                  Range length, int64_t first, int64_t count);
 
 // Sum (not mean) of the cross-entropies at the targets: parts of a batch add up.
-torch::Tensor loss_sum(const torch::Tensor& logits, const Batch& batch);
+torch::Tensor loss_sum(const torch::Tensor& logits, const Batch& batch, double smoothing = 0);
 
 // bool [rows]: the argmax over all logits is the target. False where there is none.
 torch::Tensor right(const torch::Tensor& logits, const Batch& batch);

@@ -14,6 +14,7 @@ struct TrainConfig {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double clip = 0;
+  double label_smoothing = 0;
   double ema = 0;
   double stop_at = 0;
   std::string precision = "float32";
@@ -41,6 +42,11 @@ struct TrainConfig {
     visit("betas", betas, "AdamW's two averaging factors", from_to_below(0, 1));
     visit("eps", eps, "AdamW's epsilon", above(0));
     visit("clip", clip, "largest norm of the gradient; 0: no clipping", at_least(0));
+    visit("label_smoothing", label_smoothing,
+          "the targets are this part of all answers and the rest of the right one: logits come to "
+          "rest at a finite distance, so the loss goes on asking for exactness where words are "
+          "answered right; such as 0.1. Not for language models",
+          from_to_below(0, 1));
     visit("ema", ema,
           "evaluated and kept is a running average of the weights with this factor, such as 0.999; "
           "training goes on from the weights themselves; 0: no average",

@@ -7,7 +7,6 @@
 namespace lrnn::training {
 namespace {
 
-constexpr int64_t kLanguage = 1024;  // tokens: no task of ours that is not text has as many
 constexpr int64_t kManyLogits = 1 << 24;
 
 // The rows that the head reads, in the type of its products.
@@ -19,8 +18,10 @@ torch::Tensor rows_of(model::Model& model, const Batch& batch) {
 
 }  // namespace
 
+bool is_language(int64_t vocabulary) { return vocabulary >= 1024; }
+
 bool has_many_logits(int64_t vocabulary, int64_t rows) {
-  return vocabulary >= kLanguage && rows * vocabulary >= kManyLogits;
+  return is_language(vocabulary) && rows * vocabulary >= kManyLogits;
 }
 
 Recomputed recompute_of(const TrainConfig& config, const model::Model& model, bool gpu) {
@@ -29,7 +30,7 @@ Recomputed recompute_of(const TrainConfig& config, const model::Model& model, bo
   const int64_t blocks = wanted > 0 ? std::min(wanted, all) : all;
   if (config.recompute == "block") return {Recompute::kBlocks, blocks};
   if (config.recompute == "cheap") return {Recompute::kCheap, blocks};
-  if (config.recompute == "none" || !gpu || model.vocabulary() < kLanguage) return {};
+  if (config.recompute == "none" || !gpu || !is_language(model.vocabulary())) return {};
   // Half of the memory that can be saved, for half of the time that it takes.
   return {Recompute::kCheap, wanted > 0 ? blocks : (all + 1) / 2};
 }

@@ -8,6 +8,9 @@
 // at once, and less that is kept for backward.
 namespace lrnn::training {
 
+// Whether tokens are a language's: no task of ours that is not text has as many.
+bool is_language(int64_t vocabulary);
+
 // Whether there are so many logits that they are better never held together: 64 MB of them in
 // float32, of a language model's vocabulary. Smaller ones keep to one product and one softmax.
 bool has_many_logits(int64_t vocabulary, int64_t rows);

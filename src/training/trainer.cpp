@@ -36,6 +36,10 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
       optimizer_(model, config, ranks) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
+  if (config.label_smoothing > 0 && is_language(task.vocabulary()))
+    throw Error(cat("train.label_smoothing is for tasks with few answers, and this one has ",
+                    task.vocabulary(), " tokens"),
+                "leave it at 0");
   if (config.batch < config.accumulate * ranks.count())
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),

@@ -47,6 +47,20 @@ void compare(const std::vector<std::string>& overrides, const std::string& file)
     EXPECT_CLOSE(small.model->named_parameters()[i].key(), got[i], want[i]);
 }
 
+TEST(Batch, SmoothedTargetsAreSpreadOverAllAnswers) {
+  Small small;
+  const auto split = tasks::Split::kTrain;
+  const auto examples = draw(*small.task, 3, split, small.task->length(split), 0, 17);
+  const auto batch = make_batch(examples.data(), 17, small.task->vocabulary());
+  torch::manual_seed(1);
+  const auto logits = torch::randn({batch.target.size(0), 3}, torch::kFloat64);
+  const auto log = at::log_softmax(logits, -1);
+  const auto answered = batch.target.ge(0).to(torch::kFloat64);
+  const auto spread = -(log.mean(-1) * answered).sum();
+  EXPECT_CLOSE("a fifth of it", loss_sum(logits, batch, 0.2),
+               0.8 * loss_sum(logits, batch) + 0.2 * spread);
+}
+
 TEST(Batch, PackedIsPadded) { compare({"model.layers=2"}, "configs/tiny.yaml"); }
 
 TEST(Batch, EqualLengthsAreNotPacked) {

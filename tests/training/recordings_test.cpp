@@ -27,8 +27,8 @@ struct PretendedGpu final : ops::Gpu {
   void wait() override {}
   void adamw(const ops::GpuAdamW&, const std::vector<ops::GpuGradient>&) override {}
   void squares(const torch::Tensor&, int64_t, const torch::Tensor&) override {}
-  torch::Tensor cross_entropy(const torch::Tensor&, const torch::Tensor&, const torch::Tensor&,
-                              const torch::Tensor&) override {
+  torch::Tensor cross_entropy(const torch::Tensor&, const torch::Tensor&, double,
+                              const torch::Tensor&, const torch::Tensor&) override {
     return {};
   }
   std::string name() override { return "none"; }

@@ -82,7 +82,8 @@ class Cuda final : public Gpu {
   }
 
   torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
-                              const torch::Tensor& share, const torch::Tensor& report) override {
+                              double smoothing, const torch::Tensor& share,
+                              const torch::Tensor& report) override {
     check(logits.dim() == 2 && target.dim() == 1 && target.size(0) == logits.size(0) &&
               target.scalar_type() == at::kLong,
           "[cross_entropy] logits must be [rows,V] and targets int64 [rows], got ", logits.sizes(),
@@ -95,6 +96,7 @@ class Cuda final : public Gpu {
     const auto dx = at::empty(x.sizes(), x.options());
     kernels::cuda::CrossEntropy p;
     p.type = kernel_type(x), p.rows = x.size(0), p.V = x.size(1), p.stride = x.stride(0);
+    p.smoothing = float(smoothing);
     const auto partial =
         at::empty({kernels::cuda::cross_entropy_blocks(p.rows, p.V), 2}, report.options());
     p.x = x.const_data_ptr(), p.target = y.const_data_ptr<int64_t>(), p.dx = dx.data_ptr();

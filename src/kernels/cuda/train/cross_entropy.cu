@@ -43,6 +43,7 @@ __global__ void __launch_bounds__(kThreads) rows_of(const CrossEntropy p, int la
   const int lane = int(threadIdx.x) % lanes, own = int(threadIdx.x) / lanes,
             at_once = kThreads / lanes;
   const float share = float(*p.share);
+  const float right = 1 - p.smoothing, others = p.smoothing / float(p.V);  // as targets
   double sums[2] = {0, 0};
   // All lanes of a warp go round equally often: they exchange values.
   for (int64_t first = int64_t(blockIdx.x) * at_once; first < p.rows;
@@ -59,23 +60,31 @@ __global__ void __launch_bounds__(kThreads) rows_of(const CrossEntropy p, int la
       const int64_t at = __shfl_xor_sync(0xffffffffu, best.at, d);
       best.take(value, at);
     }
-    float sum = 0;
+    float sum = 0, below = 0;  // of exp(x - the largest), of that difference
     if (target >= 0)
-      for (int64_t i = lane; i < p.V; i += lanes)
-        sum += expf(load_as<float>(p.type, p.x, row * p.stride + i) - best.value);
-    for (int d = 1; d < lanes; d *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
+      for (int64_t i = lane; i < p.V; i += lanes) {
+        const float x = load_as<float>(p.type, p.x, row * p.stride + i) - best.value;
+        sum += expf(x), below += x;
+      }
+    for (int d = 1; d < lanes; d *= 2) {
+      sum += __shfl_xor_sync(0xffffffffu, sum, d);
+      below += __shfl_xor_sync(0xffffffffu, below, d);
+    }
     if (!valid) continue;
     for (int64_t i = lane; i < p.V; i += lanes) {
       float dx = 0;
       if (target >= 0) {
         const float x = load_as<float>(p.type, p.x, row * p.stride + i);
-        dx = (expf(x - best.value) / sum - (i == target ? 1.f : 0.f)) * share;
+        const float wanted = (i == target ? right : 0.f) + others;
+        dx = (expf(x - best.value) / sum - wanted) * share;
       }
       store_as<float>(p.type, p.dx, row * p.V + i, dx);
     }
     if (target < 0 || lane > 0) continue;
     const float x = target < p.V ? load_as<float>(p.type, p.x, row * p.stride + target) : NAN;
-    sums[0] += double(best.value - x + logf(sum));
+    float reached = right * (x - best.value);
+    if (p.smoothing > 0) reached += others * below;  // 0 times a logit of -inf is no number
+    sums[0] += double(logf(sum) - reached);
     sums[1] += best.at == target ? 1 : 0;
   }
   add_pairs(sums, shared);

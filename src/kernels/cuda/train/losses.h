@@ -9,14 +9,16 @@ namespace lrnn::kernels::cuda {
 // ----------------------------------------------------------------------------- of a small model
 // Loss, accuracy and the gradient of the logits in one pass.
 
-// For every row with a target (>= 0):  loss = log sum exp x - x[target],  right = (argmax x is the
-// target, the first of several), dx = (softmax x - onehot target) share; dx = 0 for the others.
+// For every row with a target (>= 0):  loss = log sum exp x - (1 - s) x[target] - s mean x,
+// right = (argmax x is the target, the first of several),
+// dx = (softmax x - (1 - s) onehot target - s / V) share; dx = 0 for the others. s is `smoothing`.
 // The loss times share and the right ones are added to report[0] and report[1].
 struct CrossEntropy {
   Type type = Type::kFloat32;  // of x and dx: float32 or bfloat16
   int64_t rows = 0, V = 0, stride = 0;
   const void* x = nullptr;          // rows of V, `stride` apart
   const int64_t* target = nullptr;  // [rows]
+  float smoothing = 0;
   const double* share = nullptr;    // one number
   void* dx = nullptr;               // [rows,V]
   double* partial = nullptr;        // [cross_entropy_blocks(..),2]
