@@ -4,6 +4,7 @@
 #include "ops/gated_linear_attention/gated_linear_attention.h"
 #include "ops/take/take.h"
 
+// Gated linear attention as a layer (Yang et al. 2024), with gates down to -1 as an extension.
 namespace lrnn::mixers {
 namespace {
 

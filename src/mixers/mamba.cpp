@@ -9,6 +9,7 @@
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
+// Mamba as a layer (Gu and Dao 2023), with eigenvalues down to -1 as an extension.
 namespace lrnn::mixers {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 
+// The mLSTM layer of xLSTM (Beck et al. 2024): a matrix for a state, exponential gates.
 namespace lrnn::mixers {
 namespace {
 

@@ -9,6 +9,8 @@
 #include "ops/linears/linears.h"
 #include "ops/take/take.h"
 
+// The sLSTM layer of xLSTM (Beck et al. 2024): the state is read before it is written, so it is not
+// linear.
 namespace lrnn::mixers {
 namespace {
 

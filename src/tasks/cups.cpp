@@ -1,6 +1,7 @@
 #include "tasks/follow.h"
 #include "tasks/keys.h"
 
+// Where is the ball, after swaps of cups.
 namespace lrnn::tasks {
 namespace {
 

@@ -1,6 +1,7 @@
 #include "tasks/group_file.h"
 #include "tasks/keys.h"
 
+// The running product of elements of a group, as in the state-tracking papers.
 namespace lrnn::tasks {
 namespace {
 

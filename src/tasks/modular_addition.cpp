@@ -1,6 +1,7 @@
 #include "tasks/follow.h"
 #include "tasks/keys.h"
 
+// The running sum of numbers modulo m.
 namespace lrnn::tasks {
 namespace {
 

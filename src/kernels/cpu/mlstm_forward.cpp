@@ -1,5 +1,6 @@
 #include "kernels/cpu/mlstm_chunk.h"
 
+// Forward of one head of one sequence, chunk by chunk: the formulas are in mlstm_chunk.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 

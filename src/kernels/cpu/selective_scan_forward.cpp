@@ -1,5 +1,6 @@
 #include "kernels/cpu/selective_scan_step.h"
 
+// Forward of one group of channels of one sequence, a vector of channels at a time, token by token.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/slstm_cell.h"
 
+// Forward of one head of a group of sequences, token by token: the cell is in slstm_cell.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 

@@ -2,6 +2,8 @@
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/titans.h"
 
+// Forward of one head of one sequence, token by token over blocks of columns: one pass over memory
+// and momentum does the update, the read-out and the product with the next key.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 

@@ -1,5 +1,6 @@
 #include "kernels/cpu/ttt_piece.h"
 
+// Forward of one head of one sequence, a mini-batch at a time: the products are in ttt_piece.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
