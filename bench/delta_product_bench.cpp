@@ -1,14 +1,12 @@
-#include <benchmark/benchmark.h>
-
 #include <algorithm>
 #include <ctime>
 #include <random>
 
 #include "base/error.h"
+#include "bench/main.h"
 #include "kernels/delta_product.h"
 #include "ops/delta_product/case.h"
 #include "ops/torch.h"
-#include "training/memory.h"
 
 // What ops_bench does not time of the delta product on the CPU: how many steps a pass over the
 // state takes, a training step's packed sequences, and a step of decoding. gemm_1024 is what one
@@ -122,11 +120,4 @@ void add_all() {
 }  // namespace
 }  // namespace lrnn
 
-int main(int argc, char** argv) {
-  lrnn::training::reuse_memory();  // as the program does
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  lrnn::add_all();
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+int main(int argc, char** argv) { return lrnn::bench_main(argc, argv, lrnn::add_all); }

@@ -1,12 +1,10 @@
-#include <benchmark/benchmark.h>
-
 #include <cstdio>
 #include <ctime>
 
 #include "base/error.h"
+#include "bench/main.h"
 #include "ops/every_op.h"
 #include "ops/torch.h"
-#include "training/memory.h"
 
 // Every op on the CPU against its definition, the plain loop in torch, on the cases of its case.h.
 // It first agrees with the definition, results and all gradients; a disagreement ends the run.
@@ -101,11 +99,4 @@ void add_all() {
 }  // namespace
 }  // namespace lrnn
 
-int main(int argc, char** argv) {
-  lrnn::training::reuse_memory();  // as the program does
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  lrnn::add_all();
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
-}
+int main(int argc, char** argv) { return lrnn::bench_main(argc, argv, lrnn::add_all); }

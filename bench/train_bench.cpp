@@ -1,11 +1,9 @@
 // One training step, batch generation to weight update, of the parity DeltaNet of the papers and of
 // the demo's model, and the matrix products the first cannot do without. Run from the repository
 // root.
-#include <benchmark/benchmark.h>
-
+#include "bench/main.h"
 #include "experiments/run.h"
 #include "ops/torch.h"
-#include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
 
@@ -89,8 +87,5 @@ BENCHMARK(gemms)->Name("step/gemms")->Unit(benchmark::kMillisecond)->UseRealTime
 }  // namespace lrnn
 
 int main(int argc, char** argv) {
-  lrnn::training::reuse_memory();  // as the program does
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  benchmark::RunSpecifiedBenchmarks();
+  return lrnn::bench_main(argc, argv, [] {});
 }

@@ -10,8 +10,9 @@ seeds and others had come, 86 files and 6,125 lines. What came afterwards with P
 other people's checkpoints, Titans, TTT and extraction (CAME, below) has a row of its own; the rows about sizes leave it out,
 so of "now" they are best compared with "begun". Lines that it added to files that were there are still in them.
 Functions are found by their brackets and not by a compiler, and lambdas are not counted. Another counter found
-104 functions with more than six parameters in "before" and 203 pairs of equal places, for which the target was
-90: 24 of ours. The walks of that commit were counted by hand, those of today are lists in docs/design.md.
+104 functions with more than six parameters in "before" and 203 pairs of places of the same shape, for which the
+target was 90: 10 of our 23, which are equal to the letter. The walks of that commit were counted by hand, those of
+today are lists in docs/design.md.
 Scripts and styles of the HTML pages count as lines and files: they stood in headers before.
 """
 import collections
@@ -49,6 +50,8 @@ CAME = [
     "cli/reproduce_curves.cpp",
     # Titans and TTT-Linear
     "*/titans*", "*/ttt*",
+    # gates per key channel; what `lrnn doctor` asks by chance
+    "kernels/cpu/delta_product_channels.h", "ops/random_case.*", "cli/doctor_random.*",
     # extraction
     "automata/learn/*", "cli/extract.cpp", "cli/explain_trained.cpp", "experiments/extract.*", "experiments/model_oracle.*",
 ]
@@ -74,12 +77,12 @@ NOT_A_NAME = {"if", "for", "while", "switch", "catch", "return", "sizeof", "alig
               "noexcept", "constexpr", "__attribute__", "__launch_bounds__", "defined"}
 
 
-def blanked(text):
+def blanked(text, keep_texts=False):
     """Comments, texts and preprocessor lines as spaces, so that places and line numbers stay."""
     pattern = r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*'
 
     def spaces(match):
-        return re.sub(r"[^\n]", " ", match[0])
+        return match[0] if keep_texts and match[0][0] in "R\"'" else re.sub(r"[^\n]", " ", match[0])
 
     text = re.sub(r"(?<=\d)'(?=\d)", " ", text)  # 1'000'000
     return re.sub(pattern, spaces, text, flags=re.S | re.M)
@@ -149,9 +152,10 @@ RUN = 6  # lines
 
 
 def plain_lines(file):
-    """Code without indentation, comments, brackets of their own, includes and namespaces."""
+    """Code without indentation, comments, brackets of their own, includes and namespaces. Texts stay: the rows of a
+    table of words are not equal."""
     out = []
-    for line in blanked(file.read_text()).splitlines():
+    for line in blanked(file.read_text(), keep_texts=True).splitlines():
         line = re.sub(r"\s+", " ", line).strip()
         if line and not re.fullmatch(r"[{}();,]+", line) and not line.startswith(("namespace", "using ", "} // ")):
             out.append(line)
@@ -239,7 +243,7 @@ ROWS = [  # what, before, begun, target
     ("kernels/cuda lines; functions ≥ 150 lines", "15,257; 9", "15,258; 9", "≤ 14,000; 0"),
     ("kernels/cpu files", "61", "61", "≤ 32"),
     ("functions > 6 parameters; most", "90; 18", "91; 18", "≤ 25; 8"),
-    (f"pairs of places with ≥ {RUN} equal lines", "55", "57", "≤ 24"),
+    (f"pairs of places with ≥ {RUN} equal lines", "23", "23", "≤ 10"),
     ("CPU walk: files / changes of folder", "77 / 70", "–", "≤ 58 / ≤ 45"),
     ("CUDA walk: files / changes of folder", "86 / 105", "–", "≤ 65 / ≤ 65"),
     ("from an op to its SIMD loop (+ for words)", "13 files", "–", "7 files"),

@@ -2,13 +2,13 @@
 #include <chrono>
 
 #include "bench/cuda/lm_shapes.h"
+#include "bench/cuda/main.h"
 #include "bench/cuda/timing.h"
 #include "experiments/generate.h"
 #include "model/continuation.h"
 #include "model/weight_copies.h"
 #include "ops/gpu.h"
 #include "ops/linears/thin_linear.h"
-#include "training/memory.h"
 #include "training/precision.h"
 
 // Generating with language models of the papers, random weights, as `lrnn generate --device cuda`
@@ -158,12 +158,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace lrnn::bench
 
-int main(int argc, char** argv) {
-  lrnn::training::reuse_memory();  // as the program does
-  try {
-    return lrnn::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return lrnn::bench::bench_main(argc, argv, lrnn::bench::run); }

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "bench/cuda/lm_shapes.h"
+#include "bench/cuda/main.h"
 #include "bench/cuda/timing.h"
 #include "ops/every_op.h"
 #include "ops/gpu.h"
@@ -11,7 +12,6 @@
 #include "tests/training/random_text.h"
 #include "training/flops.h"
 #include "training/head_loss.h"
-#include "training/memory.h"
 #include "training/threads.h"
 #include "training/trainer.h"
 
@@ -160,12 +160,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace lrnn::bench
 
-int main(int argc, char** argv) {
-  lrnn::training::reuse_memory();  // as the program does
-  try {
-    return lrnn::bench::run(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return lrnn::bench::bench_main(argc, argv, lrnn::bench::run); }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 
+// The table of commands: a new one is a row here, a declaration in command.h and a file.
 namespace lrnn::cli {
 
 const std::vector<Command>& commands() {

@@ -7,6 +7,7 @@
 #include "ops/every_op.h"
 #include "ops/torch.h"
 
+// `lrnn doctor --cases`: an op at sizes drawn by chance, beside its definition.
 namespace lrnn::cli {
 namespace {
 

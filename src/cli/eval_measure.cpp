@@ -5,6 +5,7 @@
 #include "cli/eval.h"
 #include "cli/figures.h"
 
+// `lrnn eval`: one run over its lengths, together or each by itself.
 namespace lrnn::cli {
 
 using lrnn::tasks::Score;

@@ -14,6 +14,7 @@
 #include "figures/draw.h"
 #include "text/corpus.h"
 
+// `lrnn eval --rank`: the effective rank of a language model's states along a text, by head.
 namespace lrnn::cli {
 namespace {
 

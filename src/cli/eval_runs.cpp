@@ -12,6 +12,7 @@
 #include "experiments/identity.h"
 #include "experiments/metrics.h"
 
+// `lrnn eval`: runs of one task side by side, as table, CSV and figure.
 namespace lrnn::cli {
 namespace {
 

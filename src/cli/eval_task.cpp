@@ -20,6 +20,7 @@
 #include "text/question.h"
 #include "training/precision.h"
 
+// `lrnn eval --task`: the questions of language-model benchmarks, from files.
 namespace lrnn::cli {
 namespace {
 

@@ -17,6 +17,7 @@
 #include "training/evaluate_text.h"
 #include "training/threads.h"
 
+// `lrnn eval` of language models: the loss by position in held-out windows.
 namespace lrnn::cli {
 namespace {
 

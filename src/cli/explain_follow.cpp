@@ -7,6 +7,7 @@
 #include "compile/scales.h"
 #include "ops/torch.h"
 
+// `lrnn explain`: what a compiled model holds after every letter, for the page to step through.
 namespace lrnn::cli {
 namespace {
 

@@ -13,6 +13,7 @@
 #include "figures/table.h"
 #include "ops/torch.h"
 
+// `lrnn explain`: the page of a compiled model, its automaton, cascade, matrices and eigenvalues.
 namespace lrnn::cli {
 namespace {
 

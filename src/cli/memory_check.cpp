@@ -2,6 +2,7 @@
 #include "cli/train.h"
 #include "ops/gpu.h"
 
+// What training will take, told and held against the memory that is free.
 namespace lrnn::cli {
 
 Json to_json(const training::MemoryEstimate& e) {

@@ -12,6 +12,7 @@
 #include "cli/output.h"
 #include "training/memory.h"
 
+// The program: its arguments in, an exit code out, and every error as a sentence and a hint.
 namespace lrnn::cli {
 namespace {
 

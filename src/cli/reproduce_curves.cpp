@@ -6,6 +6,7 @@
 #include "cli/reproduce_report.h"
 #include "figures/draw.h"
 
+// `lrnn reproduce`: training curves of every cell of a table, one line a seed.
 namespace lrnn::cli {
 namespace {
 

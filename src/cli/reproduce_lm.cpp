@@ -10,6 +10,7 @@
 #include "cli/reproduce_report.h"
 #include "experiments/text_run.h"
 
+// `lrnn reproduce` of language models: columns of benchmarks beside the published ones.
 namespace lrnn::cli {
 namespace {
 

@@ -4,6 +4,7 @@
 #include "ops/torch.h"
 #include "tasks/automaton.h"
 
+// `lrnn run`: words in, answers out, as the task or the automaton names them.
 namespace lrnn::cli {
 
 using torch::Tensor;

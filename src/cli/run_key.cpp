@@ -6,6 +6,7 @@
 #include "cli/run.h"
 #include "figures/table.h"
 
+// `lrnn run --key`: a group's elements as numbers, cycles and in one line.
 namespace lrnn::cli {
 
 void print_key(const tasks::Task& task, bool json) {

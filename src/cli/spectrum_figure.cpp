@@ -9,6 +9,7 @@
 #include "experiments/identity.h"
 #include "figures/draw.h"
 
+// `lrnn spectrum`: the figure, a row a head and a colour a letter.
 namespace lrnn::cli {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "cli/train.h"
 #include "experiments/folder.h"
 
+// `lrnn train`: which config, which folder, new or going on, from what was typed.
 namespace lrnn::cli {
 
 namespace fs = std::filesystem;

@@ -12,6 +12,7 @@
 #include "experiments/folder.h"
 #include "experiments/run.h"
 
+// `lrnn train --seeds`: runs that differ in their seed alone, and their summary.
 namespace lrnn::cli {
 namespace {
 

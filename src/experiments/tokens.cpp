@@ -7,6 +7,7 @@
 #include "experiments/extract.h"
 #include "tasks/letters.h"
 
+// Which token of a task says which state of an automaton.
 namespace lrnn::experiments {
 namespace {
 

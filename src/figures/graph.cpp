@@ -5,6 +5,7 @@
 #include "figures/draw.h"
 #include "figures/svg.h"
 
+// An automaton as a picture: nodes on a circle, arrows with their letters.
 namespace lrnn::figures {
 namespace {
 

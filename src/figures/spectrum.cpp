@@ -6,6 +6,7 @@
 #include "figures/chart.h"
 #include "figures/draw.h"
 
+// Eigenvalues as pictures: shares on a line from -1 to 1, or dots in the unit circle.
 namespace lrnn::figures {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "mixers/padded.h"
 #include "ops/take/take.h"
@@ -49,8 +50,7 @@ class Attention final : public Mixer {
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    if (state.empty()) state.resize(1);
-    lrnn::check(state.size() == 1, "attention: the state has ", state.size(), " tensors, not 1");
+    fit_state(state, 1, "attention");
     const Padded padded(x, context);
     const int64_t T = padded.length(), past = state[0].defined() ? state[0].size(1) : 0;
     const Tensor place = places(padded, state[0]);  // [S,T]

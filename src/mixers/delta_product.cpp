@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "ops/delta_inputs/delta_inputs.h"
 #include "ops/delta_product/delta_product.h"
@@ -50,10 +51,7 @@ class DeltaProduct final : public Mixer, public HasPacks {
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
     const bool conv = c_.conv > 0;
-    const size_t tensors = conv ? 4 : 1;
-    if (state.empty()) state.resize(tensors);
-    check(state.size() == tensors, "delta_product: the state has ", state.size(), " tensors, not ",
-          tensors);
+    fit_state(state, conv ? 4 : 1, "delta_product");
     // At the ends of sequences q and the gate are made there alone; other rows are picked from all.
     const bool ends = context.reads_ends(x.batch(), x.length());
     Products p = project(x.x, ends);

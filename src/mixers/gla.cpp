@@ -1,12 +1,10 @@
 #include <cmath>
 
-#include "mixers/initial.h"
-#include "mixers/layers.h"
-#include "mixers/mixer.h"
+#include "mixers/head_mixer.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
-#include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
+// Gated linear attention as a layer (Yang et al. 2024), with gates down to -1 as an extension.
 namespace lrnn::mixers {
 namespace {
 
@@ -35,34 +33,22 @@ struct GlaConfig {
 };
 
 // Parameter names are fla's.
-class Gla final : public Mixer {
+class Gla final : public HeadMixer {
  public:
   Gla(int64_t width, const GlaConfig& c) : c_(c) {
-    for (auto* x : {&q_, &k_, &v_}) x->heads = c.heads;
     const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
-    q_.proj = add<Linear>("q_proj", width, keys);
-    k_.proj = add<Linear>("k_proj", width, keys);
-    v_.proj = add<Linear>("v_proj", width, values);
+    add_projections(width, c.heads, keys, values);
     gk_proj_ = add<LowRank>("gk_proj", width, c.gate_rank, keys, true, "0", "1");
-    if (c.conv > 0) {
-      q_.conv = add<ShortConv>("q_conv1d", keys, c.conv);
-      k_.conv = add<ShortConv>("k_conv1d", keys, c.conv);
-      v_.conv = add<ShortConv>("v_conv1d", values, c.conv);
-    }
-    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, values);
+    add_convolutions(c.conv, keys, values);
+    if (c.output_gate) add_output_gate(width, values);
     norm_ = add<RmsNorm>(c.output_gate ? "g_norm_swish_gate" : "g_norm", c.value_dim, c.norm_eps);
-    o_proj_ = add<Linear>("o_proj", values, width);
+    add_output(values, width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    const size_t tensors = c_.conv > 0 ? 4 : 1;
-    if (state.empty()) state.resize(tensors);
-    lrnn::check(state.size() == tensors, "gla: the state has ", state.size(), " tensors, not ",
-                tensors);
-    const Tensor& ends = context.read_at;
-    const Tensor pick = ends.defined() ? ends.unsqueeze(0) : ends;
+    fit_state(state, tensors(1), "gla");
     const Tensor q = q_.ends(x, state, 1, context);
-    const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
+    const Tensor gate = output_gate(x, context);
     ops::GatedLinearAttention in;
     in.k = k_.forward(x, state, 2, context);
     in.v = v_.forward(x, state, 3, context);
@@ -77,52 +63,24 @@ class Gla final : public Mixer {
     }
     const auto out = ops::gated_linear_attention(in);
     state[0] = out.state;
-    return output(out.o, gate);
+    return output(norm_->forward(out.o).flatten(-2), gate);
   }
 
-  void initialise(const Init& init) override {
-    const torch::NoGradGuard no_grad;
-    for (const auto& item : named_parameters()) {
-      const auto& name = item.key();
-      Tensor w = item.value();
-      if (name.ends_with("bias"))
-        w.fill_(0);
-      else if (w.dim() == 1)
-        w.fill_(1);
-      else
-        fill_weight(w, init, name);
-    }
-  }
   int64_t state_size() const override {
     return c_.heads * (c_.key_dim * c_.value_dim + c_.conv * (2 * c_.key_dim + c_.value_dim));
   }
 
  private:
-  template <class Module, class... Arguments>
-  std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
-    return register_module(name, std::make_shared<Module>(arguments...));
-  }
-
   // The logarithm of a gate near 1 needs more digits than bfloat16 has.
   Tensor log_gate(const Rows& x) const {
-    const Tensor y = gk_proj_->forward(x.x);
-    const Tensor wide = y.scalar_type() == torch::kBFloat16 ? y.to(torch::kFloat32) : y;
-    Tensor g = torch::log_sigmoid(wide) / c_.gate_normaliser;
+    Tensor g = torch::log_sigmoid(wide(gk_proj_->forward(x.x))) / c_.gate_normaliser;
     if (c_.clamp < 0) g = g.clamp_min(c_.clamp);
     const Tensor rows = x.token.defined() ? ops::take({g}, x.token)[0] : g;
     return rows.unflatten(-1, {c_.heads, c_.key_dim});
   }
 
-  // o [..,H,V], gate [..,H*V] or undefined
-  Tensor output(const Tensor& o, const Tensor& gate) const {
-    const Tensor y = norm_->forward(o).flatten(-2);
-    return o_proj_->forward(gate.defined() ? ops::swiglu(gate, y) : y);
-  }
-
   GlaConfig c_;
-  std::shared_ptr<Linear> g_proj_, o_proj_;
   std::shared_ptr<LowRank> gk_proj_;
-  HeadProjection q_, k_, v_;
   std::shared_ptr<RmsNorm> norm_;
 };
 

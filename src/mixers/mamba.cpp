@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "ops/linears/linears.h"
@@ -8,6 +9,7 @@
 #include "ops/swiglu/swiglu.h"
 #include "ops/take/take.h"
 
+// Mamba as a layer (Gu and Dao 2023), with eigenvalues down to -1 as an extension.
 namespace lrnn::mixers {
 namespace {
 
@@ -43,8 +45,7 @@ class Mamba final : public Mixer {
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    if (state.empty()) state.resize(2);
-    lrnn::check(state.size() == 2, "mamba: the state has ", state.size(), " tensors, not 2");
+    fit_state(state, 2, "mamba");
     const int64_t N = c_.state_dim;
     // What shapes the output, z and C, only where it is wanted.
     const Tensor& ends = context.read_at;

@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 
+// The mLSTM layer of xLSTM (Beck et al. 2024): a matrix for a state, exponential gates.
 namespace lrnn::mixers {
 namespace {
 
@@ -47,8 +49,7 @@ class MlstmMixer final : public Mixer {
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    if (state.empty()) state.resize(4);
-    lrnn::check(state.size() == 4, "mlstm: the state has ", state.size(), " tensors, not 4");
+    fit_state(state, 4, "mlstm");
     const Tensor inner = x.through(*x_proj_);
     const Tensor convolved = conv_->forward(inner, state[3], true, context.cu_seqlens);
     const Tensor h = cell(inner, convolved, state, context);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "mixers/layers.h"
 #include "mixers/mixer.h"
@@ -98,8 +99,7 @@ class Rwkv7 final : public Mixer {
   bool reads_first_values() const override { return v_lora_ != nullptr; }
 
   Tensor mix(const Rows& rows, State& state, const Context& context) override {
-    if (state.empty()) state.resize(2);
-    lrnn::check(state.size() == 2, "rwkv7: the state has ", state.size(), " tensors, not 2");
+    fit_state(state, 2, "rwkv7");
     const Tensor x = rows.rows();
     const Tensor d = shifted(x, state[1], context) - x;
     ops::Rwkv7 in = inputs(x, d, context);

@@ -2,12 +2,15 @@
 
 #include <cmath>
 
+#include "mixers/fit_state.h"
 #include "mixers/initial.h"
 #include "mixers/mixer.h"
 #include "mixers/slstm_jacobian.h"
 #include "ops/linears/linears.h"
 #include "ops/take/take.h"
 
+// The sLSTM layer of xLSTM (Beck et al. 2024): the state is read before it is written, so it is not
+// linear.
 namespace lrnn::mixers {
 namespace {
 
@@ -40,10 +43,7 @@ class SlstmMixer final : public Mixer {
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    const size_t parts = c_.conv > 0 ? 2 : 1;
-    if (state.empty()) state.resize(parts);
-    lrnn::check(state.size() == parts, "slstm: the state has ", state.size(), " tensors, not ",
-                parts);
+    fit_state(state, c_.conv > 0 ? 2 : 1, "slstm");
     const Tensor wx = inputs(x, state, context);
     const Tensor before = state[0];
     const auto out = ops::slstm({.wx = wx,

@@ -2,11 +2,8 @@
 
 #include <cmath>
 
-#include "mixers/initial.h"
-#include "mixers/layers.h"
-#include "mixers/mixer.h"
+#include "mixers/head_mixer.h"
 #include "ops/norm/norm.h"
-#include "ops/swiglu/swiglu.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -36,40 +33,28 @@ struct TitansConfig {
 
 // Titans' linear memory as a layer of its own. Step, momentum and forgetting are numbers per head
 // and token; keys and queries have length 1.
-class Titans final : public Mixer {
+class Titans final : public HeadMixer {
  public:
   Titans(int64_t width, const TitansConfig& c) : c_(c) {
-    for (auto* x : {&q_, &k_, &v_}) x->heads = c.heads;
     const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
-    q_.proj = add<Linear>("q_proj", width, keys);
-    k_.proj = add<Linear>("k_proj", width, keys);
-    v_.proj = add<Linear>("v_proj", width, values);
+    add_projections(width, c.heads, keys, values);
     gates_proj_ = add<Linear>("gates_proj", width, 3 * c.heads, true);
-    if (c.conv > 0) {
-      q_.conv = add<ShortConv>("q_conv1d", keys, c.conv);
-      k_.conv = add<ShortConv>("k_conv1d", keys, c.conv);
-      v_.conv = add<ShortConv>("v_conv1d", values, c.conv);
-    }
-    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, values);
+    add_convolutions(c.conv, keys, values);
+    if (c.output_gate) add_output_gate(width, values);
     norm_ = add<RmsNorm>("o_norm", c.value_dim, c.norm_eps);
-    o_proj_ = add<Linear>("o_proj", values, width);
+    add_output(values, width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    const size_t tensors = c_.conv > 0 ? 5 : 2;
-    if (state.empty()) state.resize(tensors);
-    lrnn::check(state.size() == tensors, "titans: the state has ", state.size(), " tensors, not ",
-                tensors);
-    const Tensor& ends = context.read_at;
-    const Tensor pick = ends.defined() ? ends.unsqueeze(0) : ends;
-    const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
+    fit_state(state, tensors(2), "titans");
+    const Tensor gate = output_gate(x, context);
     ops::Titans in;
     in.q = ops::l2_norm(q_.ends(x, state, 2, context), kTitansKeyEps);
     in.k = ops::l2_norm(k_.forward(x, state, 3, context), kTitansKeyEps);
     in.v = v_.forward(x, state, 4, context);
     read_gates(x, in);
     in.state = state[0], in.momentum = state[1];
-    in.cu_seqlens = context.cu_seqlens, in.read_at = ends;
+    in.cu_seqlens = context.cu_seqlens, in.read_at = context.read_at;
     if (context.observe) {
       context.observe("key", in.k);
       context.observe("theta", in.theta);
@@ -78,45 +63,30 @@ class Titans final : public Mixer {
     }
     const auto out = ops::titans(in);
     state[0] = out.state, state[1] = out.momentum;
-    const Tensor y = norm_->forward(out.o).flatten(-2);
-    return o_proj_->forward(gate.defined() ? ops::swiglu(gate, y) : y);
+    return output(norm_->forward(out.o).flatten(-2), gate);
   }
 
-  void initialise(const Init& init) override {
-    const torch::NoGradGuard no_grad;
-    for (const auto& item : named_parameters()) {
-      const auto& name = item.key();
-      Tensor w = item.value();
-      if (name == "gates_proj.bias")
-        w.fill_(0).view({3, c_.heads})[2].fill_(kFirstForgets);
-      else if (w.dim() == 1)
-        w.fill_(1);
-      else
-        fill_weight(w, init, name);
-    }
-  }
   int64_t state_size() const override {
     return c_.heads * (2 * c_.key_dim * c_.value_dim + c_.conv * (2 * c_.key_dim + c_.value_dim));
   }
 
  private:
-  template <class Module, class... Arguments>
-  std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
-    return register_module(name, std::make_shared<Module>(arguments...));
+  bool initialise_own(Tensor& w, const Init&, const std::string& name) override {
+    if (name != "gates_proj.bias") return false;
+    w.fill_(0).view({3, c_.heads})[2].fill_(kFirstForgets);
+    return true;
   }
 
   // A memory that hardly forgets needs more digits of 1 - alpha than bfloat16 has.
   void read_gates(const Rows& x, ops::Titans& in) const {
-    const Tensor y = gates_proj_->forward(x.x);
-    const Tensor wide = y.scalar_type() == torch::kBFloat16 ? y.to(torch::kFloat32) : y;
-    const Tensor all = Rows{wide.sigmoid(), x.token}.rows().unflatten(-1, {3, c_.heads});
+    const Tensor y = wide(gates_proj_->forward(x.x)).sigmoid();
+    const Tensor all = Rows{y, x.token}.rows().unflatten(-1, {3, c_.heads});
     in.theta = c_.range.hi == 1 ? all.select(-2, 0) : all.select(-2, 0) * double(c_.range.hi);
     in.eta = all.select(-2, 1), in.alpha = all.select(-2, 2);
   }
 
   TitansConfig c_;
-  std::shared_ptr<Linear> gates_proj_, g_proj_, o_proj_;
-  HeadProjection q_, k_, v_;
+  std::shared_ptr<Linear> gates_proj_;
   std::shared_ptr<RmsNorm> norm_;
 };
 

@@ -2,11 +2,8 @@
 
 #include <cmath>
 
-#include "mixers/initial.h"
-#include "mixers/layers.h"
-#include "mixers/mixer.h"
+#include "mixers/head_mixer.h"
 #include "mixers/ttt_jacobian.h"
-#include "ops/swiglu/swiglu.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -36,37 +33,27 @@ struct TttConfig {
 };
 
 // The layer around TTT-Linear. What the inner models begin with, and their norms, are learnt.
-class Ttt final : public Mixer {
+class Ttt final : public HeadMixer {
  public:
   Ttt(int64_t width, const TttConfig& c) : c_(c) {
-    for (auto* x : {&q_, &k_, &v_}) x->heads = c.heads;
     const int64_t inner = c.heads * c.head_dim;
     W_ = register_parameter("W", torch::empty({c.heads, c.head_dim, c.head_dim}));
     b_ = register_parameter("b", torch::empty({c.heads, c.head_dim}));
     weight_ = register_parameter("ttt_norm_weight", torch::empty({c.heads, c.head_dim}));
     bias_ = register_parameter("ttt_norm_bias", torch::empty({c.heads, c.head_dim}));
-    q_.proj = add<Linear>("q_proj", width, inner);
-    k_.proj = add<Linear>("k_proj", width, inner);
-    v_.proj = add<Linear>("v_proj", width, inner);
+    add_projections(width, c.heads, inner, inner);
     eta_proj_ = add<Linear>("eta_proj", width, c.heads, true);
-    if (c.conv > 0) {
-      q_.conv = add<ShortConv>("q_conv1d", inner, c.conv);
-      k_.conv = add<ShortConv>("k_conv1d", inner, c.conv);
-      v_.conv = add<ShortConv>("v_conv1d", inner, c.conv);
-    }
-    if (c.output_gate) g_proj_ = add<Linear>("g_proj", width, inner);
+    add_convolutions(c.conv, inner, inner);
+    if (c.output_gate) add_output_gate(width, inner);
     norm_ = add<AffineNorm>("post_norm", inner, c.norm_eps);
-    o_proj_ = add<Linear>("o_proj", inner, width);
+    add_output(inner, width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
-    const size_t tensors = c_.conv > 0 ? 6 : 3;
-    if (state.empty()) begin(x, state, context, tensors);
-    lrnn::check(state.size() == tensors, "ttt: the state has ", state.size(), " tensors, not ",
-                tensors);
-    const Tensor& ends = context.read_at;
-    const Tensor pick = ends.defined() ? ends.unsqueeze(0) : ends;
-    const Tensor gate = g_proj_ ? x.through(*g_proj_, pick) : Tensor();
+    const bool begins = state.empty();
+    fit_state(state, tensors(3), "ttt");
+    if (begins) begin(x, state, context);
+    const Tensor gate = output_gate(x, context);
     ops::Ttt in;
     in.q = q_.ends(x, state, 3, context);
     in.k = k_.forward(x, state, 4, context);
@@ -74,30 +61,14 @@ class Ttt final : public Mixer {
     in.eta = steps(x), in.weight = weight_, in.bias = bias_;
     in.W = state[0], in.b = state[1], in.position = state[2];
     in.mini_batch = c_.mini_batch, in.eps = c_.inner_eps;
-    in.cu_seqlens = context.cu_seqlens, in.read_at = ends;
+    in.cu_seqlens = context.cu_seqlens, in.read_at = context.read_at;
     if (context.observe && !context.cu_seqlens.defined())
       context.observe("jacobian", ttt_jacobian(in));
     const auto out = ops::ttt(in);
     state[0] = out.W, state[1] = out.b, state[2] = out.position;
-    const Tensor y = norm_->forward(out.o.flatten(-2));
-    return o_proj_->forward(gate.defined() ? ops::swiglu(gate, y) : y);
+    return output(norm_->forward(out.o.flatten(-2)), gate);
   }
 
-  void initialise(const Init& init) override {
-    const torch::NoGradGuard no_grad;
-    for (const auto& item : named_parameters()) {
-      const auto& name = item.key();
-      Tensor w = item.value();
-      if (name == "W")
-        fill_normal(w, init.seed, name, kFirstWeights);
-      else if (name == "b" || name.ends_with("bias"))
-        w.fill_(0);
-      else if (name == "ttt_norm_weight" || w.dim() == 1)
-        w.fill_(1);
-      else
-        fill_weight(w, init, name);
-    }
-  }
   std::vector<std::string> undecayed() const override {
     return {"W", "b", "ttt_norm_weight", "ttt_norm_bias"};
   }
@@ -107,30 +78,34 @@ class Ttt final : public Mixer {
   }
 
  private:
-  template <class Module, class... Arguments>
-  std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
-    return register_module(name, std::make_shared<Module>(arguments...));
+  bool initialise_own(Tensor& w, const Init& init, const std::string& name) override {
+    if (name == "W")
+      fill_normal(w, init.seed, name, kFirstWeights);
+    else if (name == "b")
+      w.fill_(0);
+    else if (name == "ttt_norm_weight")
+      w.fill_(1);
+    else
+      return false;
+    return true;
   }
 
   // Every sequence begins a mini-batch with the learnt weights.
-  void begin(const Rows& x, State& state, const Context& context, size_t tensors) const {
+  void begin(const Rows& x, State& state, const Context& context) const {
     const int64_t S = context.cu_seqlens.defined() ? context.cu_seqlens.size(0) - 1 : x.batch();
     const int64_t H = c_.heads, D = c_.head_dim;
-    state.resize(tensors);
     state[0] = W_.expand({S, 2, H, D, D}), state[1] = b_.expand({S, 2, H, D});
     state[2] = torch::zeros({S}, W_.options().requires_grad(false));
   }
 
   Tensor steps(const Rows& x) const {
-    const Tensor y = eta_proj_->forward(x.x);
-    const Tensor wide = y.scalar_type() == torch::kBFloat16 ? y.to(torch::kFloat32) : y;
-    return Rows{wide.sigmoid() * (c_.step / double(c_.head_dim)), x.token}.rows();
+    const Tensor y = wide(eta_proj_->forward(x.x)).sigmoid();
+    return Rows{y * (c_.step / double(c_.head_dim)), x.token}.rows();
   }
 
   TttConfig c_;
   Tensor W_, b_, weight_, bias_;
-  std::shared_ptr<Linear> eta_proj_, g_proj_, o_proj_;
-  HeadProjection q_, k_, v_;
+  std::shared_ptr<Linear> eta_proj_;
   std::shared_ptr<AffineNorm> norm_;
 };
 

@@ -4,6 +4,7 @@
 #include "model/import_files.h"
 #include "ops/torch.h"
 
+// Where each of our parameters is found in somebody else's checkpoint, whole, in rows or joined.
 namespace lrnn::model {
 namespace {
 

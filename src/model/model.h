@@ -4,6 +4,8 @@
 
 #include "mixers/mixer.h"
 
+// A language or sequence model: embedding, blocks of a mixer and an MLP, norm, head; and its
+// config.
 namespace lrnn::model {
 
 using mixers::Context;

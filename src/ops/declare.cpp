@@ -36,6 +36,9 @@ std::string argument(const char* name, const std::string& standard) {
 std::string argument(const char* name, const std::optional<double>&) {
   return cat("float? ", name, "=None");
 }
+std::string argument(const char* name, const std::optional<c10::ScalarType>&) {
+  return cat("ScalarType? ", name, "=None");
+}
 
 Schemas write_schemas(const char* name, const std::vector<std::string>& outer,
                       const std::vector<std::string>& inner, const std::vector<Field>& fields) {

@@ -27,6 +27,7 @@ std::string argument(const char* name, bool standard);
 std::string argument(const char* name, int64_t standard);
 std::string argument(const char* name, const std::string& standard);
 std::string argument(const char* name, const std::optional<double>& standard);
+std::string argument(const char* name, const std::optional<c10::ScalarType>& standard);
 
 struct Schemas {
   std::string op, forward, backward;

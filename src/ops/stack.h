@@ -22,7 +22,10 @@ inline void from_value(const c10::IValue& from, bool& to) { to = from.toBool(); 
 inline void from_value(const c10::IValue& from, int64_t& to) { to = from.toInt(); }
 inline void from_value(const c10::IValue& from, std::string& to) { to = from.toStringRef(); }
 inline void from_value(const c10::IValue& from, std::optional<double>& to) {
-  to = from.isNone() ? std::nullopt : std::optional(from.toDouble());
+  to = from.toOptional<double>();
+}
+inline void from_value(const c10::IValue& from, std::optional<c10::ScalarType>& to) {
+  to = from.toOptional<c10::ScalarType>();
 }
 
 template <class T> void push(Stack& stack, const T& of) {

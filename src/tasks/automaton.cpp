@@ -31,8 +31,7 @@ struct Config {
           "languages",
           {"auto", "accept", "states"});
     visit("bos", bos, "tokens before every word", at_least(0));
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
   void check(const Section& at) const {
     const int sources = !regex.empty() + !group.empty() + !example.empty() + !automaton.empty();

@@ -60,8 +60,7 @@ struct ChessConfig {
   TrainKeys<1, 40> train;
   EvalKeys<100, 100, 1024> eval;
   template <class Visit> void fields(Visit&& visit) {
-    visit("train", train, "what it is trained on; a length counts moves of either side");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval, "what it is trained on; a length counts moves of either side");
   }
 
   std::shared_ptr<Task> make() const {

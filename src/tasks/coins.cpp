@@ -43,8 +43,7 @@ struct CoinsConfig {
   EvalKeys<64, 64, 2048> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("people", people, "each begins with a coin of their own", between(2, kMostPeople));
-    visit("train", train, "what it is trained on; a length counts trades");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval, "what it is trained on; a length counts trades");
   }
 
   std::shared_ptr<Task> make() const {

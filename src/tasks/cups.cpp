@@ -1,6 +1,7 @@
 #include "tasks/follow.h"
 #include "tasks/keys.h"
 
+// Where is the ball, after swaps of cups.
 namespace lrnn::tasks {
 namespace {
 
@@ -23,8 +24,7 @@ struct CupsConfig {
   EvalKeys<40, 256, 8192, kCupsShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("cups", cups, "one of them hides the ball", between(2, kMostCups));
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
 
   // Ids: the cups, which say where the ball starts and where it is; then one per pair of cups.

@@ -14,8 +14,7 @@ struct CycleConfig {
   template <class Visit> void fields(Visit&& visit) {
     visit("cycle", cycle, "places on the circle", between(2, kLargestCycle));
     visit("step", step, "longest step, in either direction", between(1, kLargestCycle));
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
 
   // 1 stays, 2 .. step+1 go forwards, then come the ways back: the published ids.

@@ -10,10 +10,7 @@ enum PairToken : int64_t { kPairPad, kLetterA, kLetterB, kPairTokens };
 struct PairsConfig {
   TrainKeys<3, 40, kPairsShortest> train;
   EvalKeys<40, 256, 8192, kPairsShortest> eval;
-  template <class Visit> void fields(Visit&& visit) {
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
-  }
+  template <class Visit> void fields(Visit&& visit) { visit_both(visit, train, eval); }
 
   // State 0: nothing read. Then 1 + 2 * first + last, with a = 0 and b = 1.
   MutableTask make() const {

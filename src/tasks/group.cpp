@@ -1,6 +1,7 @@
 #include "tasks/group_file.h"
 #include "tasks/keys.h"
 
+// The running product of elements of a group, as in the state-tracking papers.
 namespace lrnn::tasks {
 namespace {
 
@@ -39,8 +40,7 @@ struct GroupConfig {
   GroupEval eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("group", group, "S5, A5, Z60, D4, A4_x_Z5, S5_only_swaps, S5_limit_to_3, S5_2_tokens …");
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
   void check(const Section& at) const {
     const auto words = read(at);

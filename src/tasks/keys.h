@@ -29,6 +29,14 @@ template <int64_t lo, int64_t hi, int64_t count, int64_t shortest = 1> struct Ev
   }
 };
 
+// The last two fields of a task's config.
+template <class Visit, class Train, class Eval>
+void visit_both(Visit&& visit, Train& train, Eval& eval,
+                const char* trained_on = "what it is trained on") {
+  visit("train", train, trained_on);
+  visit("eval", eval, "what it is tested on");
+}
+
 // A task's config has train, eval and make(), which returns the task without its lengths.
 template <class Config> Entry entry(const char* name, const char* about) {
   const auto make = [](const Section& at) -> TaskPtr {

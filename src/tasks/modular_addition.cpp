@@ -1,6 +1,7 @@
 #include "tasks/follow.h"
 #include "tasks/keys.h"
 
+// The running sum of numbers modulo m.
 namespace lrnn::tasks {
 namespace {
 
@@ -15,8 +16,7 @@ struct Config {
     visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is their sum",
           between(2, kLargestModulus));
     visit("bos", bos, "a token of its own before the first number, in inputs and targets");
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
 
   MutableTask make() const {

@@ -66,8 +66,7 @@ struct Config {
   template <class Visit> void fields(Visit&& visit) {
     visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is the answer",
           between(2, kLargestModulus));
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
 
   MutableTask make() const {

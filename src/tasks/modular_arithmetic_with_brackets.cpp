@@ -71,8 +71,7 @@ struct BracketsConfig {
     visit("modulus", modulus, "digits are 0 .. modulus-1, and so is the answer",
           between(2, kBracketsLargestModulus));
     visit("mult", mult, "also multiply: the paper's last version does, its code does not");
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval);
   }
 
   std::shared_ptr<Task> make() const {

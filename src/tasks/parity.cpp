@@ -26,10 +26,7 @@ struct Train {
 struct Config {
   Train train;
   EvalKeys<40, 256, 8192, kShortest> eval;
-  template <class Visit> void fields(Visit&& visit) {
-    visit("train", train, "what it is trained on");
-    visit("eval", eval, "what it is tested on");
-  }
+  template <class Visit> void fields(Visit&& visit) { visit_both(visit, train, eval); }
 
   MutableTask make() const {
     AskLast q;

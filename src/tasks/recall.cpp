@@ -44,8 +44,7 @@ struct RecallConfig {
           {"near", "uniform"});
     visit("filler", filler, "what stands between: values at random, or nothing",
           {"random", "blank"});
-    visit("train", train, "what it is trained on; a length counts tokens");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval, "what it is trained on; a length counts tokens");
   }
   void check(const Section& at) const {
     at.require(pairs <= keys, "pairs", "must be between 1 and the number of keys (", keys,

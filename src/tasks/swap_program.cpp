@@ -45,8 +45,7 @@ struct ProgramConfig {
   template <class Visit> void fields(Visit&& visit) {
     visit("variables", variables, "x[1] .. x[n], each with a value of its own",
           between(2, kMostVariables));
-    visit("train", train, "what it is trained on; a length counts swaps");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval, "what it is trained on; a length counts swaps");
   }
 
   std::shared_ptr<Task> make() const {

@@ -37,8 +37,7 @@ struct TokensConfig {
   EvalKeys<64, 64, 64> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("vocabulary", vocabulary, "how many tokens there are", between(1, 1e9));
-    visit("train", train, "what it is trained on; a length counts tokens");
-    visit("eval", eval, "what it is tested on");
+    visit_both(visit, train, eval, "what it is trained on; a length counts tokens");
   }
   std::shared_ptr<Task> make() const { return std::make_shared<Tokens>(vocabulary); }
 };

@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "text/tokenizer.h"
 
+// Ids that another program made, taken as they are.
 namespace lrnn::text {
 namespace {
 

@@ -5,6 +5,7 @@
 #include "training/head_loss.h"
 #include "training/precision.h"
 
+// An update op by op, in batches as they come: on CPUs, and on GPUs where nothing is recorded.
 namespace lrnn::training {
 namespace {
 

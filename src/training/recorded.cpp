@@ -7,6 +7,7 @@
 #include "training/precision.h"
 #include "training/recordings.h"
 
+// An update on a GPU as a recording of its shape, replayed.
 namespace lrnn::training {
 namespace {
 

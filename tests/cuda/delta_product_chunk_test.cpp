@@ -142,12 +142,8 @@ TEST_F(DeltaProductChunksOnGpu, GatesThatForgetEverything) {
 // Reflections, beta = 2: where bfloat16 chunks are wrong by percents, the accurate mode is not.
 TEST_F(DeltaProductChunksOnGpu, AccurateAtBetaTwo) {
   for (const auto& [K, V] : {std::pair<int64_t, int64_t>{48, 48}, {64, 128}, {128, 128}}) {
-    auto in =
-        make_inputs({.B = 1, .T = 512, .N = 1, .H = 4, .K = K, .V = V, .dtype = torch::kBFloat16});
-    in.beta = torch::full({1, 512, 1, 4}, 2.f);
-    const Tensor one = in.k.slice(1, 0, 1).to(torch::kFloat32);
-    const Tensor near = one + 0.01 * in.k.to(torch::kFloat32);
-    in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
+    auto in = along_one_direction(
+        make_inputs({.B = 1, .T = 512, .N = 1, .H = 4, .K = K, .V = V, .dtype = torch::kBFloat16}));
     in.accuracy = "accurate";
     auto exact = in;
     exact.accuracy = "exact";

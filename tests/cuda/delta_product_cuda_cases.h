@@ -40,6 +40,24 @@ inline Everything defined_in_double(const ops::DeltaProduct& in) {
   return want;
 }
 
+// Reflections, beta = 2, along almost one direction, where sums over a chunk cancel most.
+inline ops::DeltaProduct along_one_direction(ops::DeltaProduct in) {
+  in.beta = torch::full(in.beta.sizes(), 2.f);
+  const torch::Tensor near =
+      in.k.slice(1, 0, 1).to(torch::kFloat32) + 0.01 * in.k.to(torch::kFloat32);
+  in.k = (near / near.norm(2, -1, true)).to(torch::kBFloat16);
+  return in;
+}
+
+// The kernel that `in` asks for beside the exact one: outputs and gradients in bfloat16, the state.
+inline void expect_near_exact(const ops::DeltaProduct& in) {
+  auto exact = in;
+  exact.accuracy = "exact";
+  expect_all_close(everything(in, on_gpu), everything(exact, on_gpu), 3e-3);
+  const torch::NoGradGuard no_grad;
+  EXPECT_CLOSE_TO("state", on_gpu(in).state, on_gpu(exact).state, 1e-3);
+}
+
 inline void expect_same_bits(const Everything& a, const Everything& b) {
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (size_t i = 0; i < a.tensors.size(); ++i)

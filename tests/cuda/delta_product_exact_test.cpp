@@ -7,24 +7,11 @@ namespace {
 using torch::Tensor;
 struct DeltaProductExactOnGpu : OnGpu {};
 
-const std::vector<Case> kExactCases = {
-    {.B = 1, .T = 1, .N = 1, .H = 1, .K = 1, .V = 1, .cancels = 4},
-    {.B = 2, .T = 2, .N = 2, .H = 3, .K = 3, .V = 1, .gate = true},
-    {.B = 1, .T = 63, .N = 3, .H = 2, .K = 16, .V = 3},
-    {.B = 3, .T = 64, .N = 1, .H = 2, .K = 32, .V = 32, .gate = true, .state = false},
-    {.B = 1, .T = 65, .N = 4, .H = 1, .K = 3, .V = 16, .gate = true},
-    {.B = 1, .T = 129, .N = 2, .H = 1, .K = 16, .V = 64, .gate = true},
-    {.B = 1, .T = 63, .N = 1, .H = 1, .K = 64, .V = 128, .state = false},
-    {.B = 1, .T = 65, .N = 1, .H = 2, .K = 128, .V = 32, .gate = true, .q = false},
-    {.B = 2, .T = 129, .N = 1, .H = 2, .K = 1, .V = 3, .q = false},
-    {.B = 1, .T = 270, .N = 1, .H = 1, .K = 5, .V = 40, .gate = true},
-    {.B = 1, .T = 2, .N = 40, .H = 1, .K = 8, .V = 8, .gate = true, .cancels = 4},
-    {.B = 1, .T = 85, .N = 3, .H = 2, .K = 8, .V = 24, .gate = true},
-    {.B = 1, .T = 23, .N = 2, .H = 2, .K = 4, .V = 20, .gate = true, .lengths = {5, 0, 17, 1}},
-    {.B = 1, .T = 290, .N = 1, .H = 1, .K = 4, .V = 6, .lengths = {10, 260, 20}},
-    {.B = 1, .T = 17, .N = 1, .H = 2, .K = 200, .V = 130, .gate = true},
-    {.B = 1, .T = 9, .N = 2, .H = 1, .K = 300, .V = 500, .gate = true},
-};
+const std::vector<Case> kExactCases =
+    and_more(odd_cases(), {
+                              {.B = 1, .T = 17, .N = 1, .H = 2, .K = 200, .V = 130, .gate = true},
+                              {.B = 1, .T = 9, .N = 2, .H = 1, .K = 300, .V = 500, .gate = true},
+                          });
 
 TEST_F(DeltaProductExactOnGpu, EqualsTheDefinition) {
   for (Case c : kExactCases) {

@@ -4,6 +4,7 @@
 #include "model/decoder.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
+#include "tests/cuda/same_updates.h"
 #include "tests/training/small.h"
 #include "training/evaluate.h"
 #include "training/trainer.h"
@@ -60,14 +61,7 @@ Trained train(
 }
 
 void expect_same(const Trained& a, const Trained& b) {
-  ASSERT_EQ(a.updates.size(), b.updates.size());
-  for (size_t i = 0; i < a.updates.size(); ++i) {
-    EXPECT_EQ(a.updates[i].loss, b.updates[i].loss) << "update " << i;
-    EXPECT_EQ(a.updates[i].grad_norm, b.updates[i].grad_norm) << "update " << i;
-    EXPECT_EQ(a.updates[i].right, b.updates[i].right) << "update " << i;
-  }
-  for (size_t i = 0; i < a.weights.size(); ++i)
-    EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << "weight " << i;
+  expect_same_updates(a, b);
   EXPECT_EQ(a.evaluation.loss, b.evaluation.loss);
 }
 

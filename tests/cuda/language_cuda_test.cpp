@@ -4,6 +4,7 @@
 #include "ops/linear_cross_entropy/case.h"
 #include "tests/close.h"
 #include "tests/cuda/device.h"
+#include "tests/cuda/same_updates.h"
 #include "tests/training/random_text.h"
 #include "training/evaluate.h"
 #include "training/trainer.h"
@@ -32,7 +33,7 @@ TrainConfig training_of(int64_t batch, int64_t parts, const std::string& precisi
 }
 
 TrainedText train(const TrainConfig& config, bool record, torch::Device device = torch::kCUDA,
-              int64_t updates = 4, int64_t length = kLength, const std::string& more = "") {
+                  int64_t updates = 4, int64_t length = kLength, const std::string& more = "") {
   const RandomText task(kTokens, length);
   const auto of = load<model::ModelConfig>(
       Section::from_text("width: 64\nlayers: 2\ntied: true\nmlp: {hidden: 128}\n"
@@ -54,13 +55,7 @@ TrainedText train(const TrainConfig& config, bool record, torch::Device device =
 }
 
 void expect_same_bits(const TrainedText& a, const TrainedText& b) {
-  for (size_t i = 0; i < a.updates.size(); ++i) {
-    EXPECT_EQ(a.updates[i].loss, b.updates[i].loss) << "update " << i;
-    EXPECT_EQ(a.updates[i].grad_norm, b.updates[i].grad_norm) << "update " << i;
-    EXPECT_EQ(a.updates[i].right, b.updates[i].right) << "update " << i;
-  }
-  for (size_t i = 0; i < a.weights.size(); ++i)
-    EXPECT_TRUE(torch::equal(a.weights[i], b.weights[i])) << "weight " << i;
+  expect_same_updates(a, b);
   EXPECT_EQ(a.evaluation, b.evaluation);
 }
 

@@ -68,20 +68,9 @@ TEST_F(SelectiveScanOnGpu, ExtremeSteps) {
 }
 
 TEST_F(SelectiveScanOnGpu, PiecesEqualTheWholeToTheBit) {
-  const auto in = make_scan({.T = 70, .D = 21, .N = 6, .negative = true, .dtype = torch::kFloat32});
-  const auto part = [&](int64_t begin, int64_t end, const Tensor& state) {
-    auto piece = in;
-    for (Tensor* x : {&piece.u, &piece.delta, &piece.B, &piece.C, &piece.z})
-      *x = x->slice(1, begin, end);
-    piece.state = state;
-    return scan_on_gpu(piece);
-  };
-  const auto whole = scan_on_gpu(in);
-  for (const int64_t cut : {0, 1, 32, 69, 70}) {
-    const auto first = part(0, cut, in.state), second = part(cut, 70, first.state);
-    EXPECT_TRUE(torch::equal(torch::cat({first.y, second.y}, 1), whole.y)) << cut;
-    EXPECT_TRUE(torch::equal(second.state, whole.state)) << cut;
-  }
+  expect_pieces_to_be_the_whole(
+      make_scan({.T = 70, .D = 21, .N = 6, .negative = true, .dtype = torch::kFloat32}),
+      scan_on_gpu);
 }
 
 TEST_F(SelectiveScanOnGpu, NoTokensReturnTheState) {
@@ -103,18 +92,8 @@ TEST_F(SelectiveScanOnGpu, NonContiguousInputs) {
   EXPECT_TRUE(torch::equal(got.state.cpu(), want.state));
 }
 
-// What the range is for: at a = -1 the state is the parity of the tokens that flip it.
 TEST_F(SelectiveScanOnGpu, CountsModuloTwoForever) {
-  const int64_t T = 20000;
-  torch::manual_seed(3);
-  const Tensor bit = torch::randint(2, {1, T, 1}, torch::kInt64);
-  ops::SelectiveScan in;
-  in.negative = true, in.softplus = false;
-  in.u = torch::zeros({1, T, 1}), in.B = torch::zeros({1, T, 1}), in.C = torch::ones({1, T, 1});
-  in.delta = bit.to(torch::kFloat32) * 200;
-  in.A = -torch::ones({1, 1});
-  in.state = torch::ones({1, 1, 1});
-  const Tensor want = 1 - 2 * bit.cumsum(1).remainder(2).to(torch::kFloat32);
+  const auto [in, want] = parity_forever();
   EXPECT_TRUE(torch::equal(scan_on_gpu(in).y, want));
 }
 

@@ -1,26 +1,10 @@
 #include "kernels/diagonal.h"
 
-#include <gtest/gtest.h>
+#include "tests/kernels/loops.h"
 
-#include <cmath>
-#include <vector>
-
-#include "base/random.h"
-#include "kernels/dispatch.h"
-
-// Every build of the kernel that this machine can run, straight through its own interface, against
-// loops over the recurrence in double. The gradients are those of finite differences of the loops.
+// The recurrence of gated linear attention and RWKV-7 against loops, without torch.
 namespace lrnn::kernels {
 namespace {
-
-using Values = std::vector<double>;
-
-Values diagonal_random(uint64_t seed, int64_t n, double low, double high) {
-  Random random(seed, 0, 0);
-  Values x(n);
-  for (auto& value : x) value = low + (high - low) * random.uniform();
-  return x;
-}
 
 struct DiagonalProblem {
   int64_t T, K, V;
@@ -34,13 +18,17 @@ struct DiagonalProblem {
     const std::vector<int64_t> sizes = {T * K, T * K, T * V, T * K, T * K, T * K, K * V};
     const double unit = 1.7 / std::sqrt(double(K));  // kk of length about 1
     for (size_t i = 0; i < sizes.size(); ++i)
-      in.push_back(i == 3   ? diagonal_random(i, sizes[i], -1, 0)
-                   : i == 4 ? diagonal_random(i, sizes[i], -unit, unit)
-                   : i == 5 ? diagonal_random(i, sizes[i], 0, 1.5)
-                            : diagonal_random(i, sizes[i], -1, 1));
-    d_o = diagonal_random(20, T * V, -1, 1), d_final = diagonal_random(21, K * V, -1, 1);
+      in.push_back(i == 3   ? draw_values(i, sizes[i], -1, 0)
+                   : i == 4 ? draw_values(i, sizes[i], -unit, unit)
+                   : i == 5 ? draw_values(i, sizes[i], 0, 1.5)
+                            : draw_values(i, sizes[i], -1, 1));
+    d_o = draw_values(20, T * V, -1, 1), d_final = draw_values(21, K * V, -1, 1);
   }
 
+  bool reads(size_t input) const { return rank || (input != 4 && input != 5); }
+  friend std::ostream& operator<<(std::ostream& out, const DiagonalProblem& p) {
+    return out << "T " << p.T << " K " << p.K << " V " << p.V;
+  }
   double loss(const std::vector<Values>& x, Values* o_out = nullptr,
               Values* state_out = nullptr) const {
     Values S = x[6], o(T * V);
@@ -67,9 +55,9 @@ struct DiagonalProblem {
 
 template <class F> struct DiagonalRun {
   std::vector<std::vector<F>> in, d;  // gradients in the order of the inputs
-  std::vector<F> o, state;
+  std::vector<F> out, state;
 
-  explicit DiagonalRun(const DiagonalProblem& p) : o(p.T * p.V), state(p.K * p.V) {
+  explicit DiagonalRun(const DiagonalProblem& p) : out(p.T * p.V), state(p.K * p.V) {
     for (const auto& x : p.in) in.emplace_back(x.begin(), x.end()), d.emplace_back(x.size());
     const auto rows = [&](std::vector<F>& x, int64_t n) {
       return Rows{x.data(), p.T * n, n, 0, n};
@@ -82,7 +70,7 @@ template <class F> struct DiagonalRun {
     f.log_decay = rows(in[3], p.K), f.state = in[6].data();
     if (p.rank) f.kk = rows(in[4], p.K), f.rate = rows(in[5], p.K);
     std::vector<F> states(p.T / kDiagonalChunk * p.K * p.V + 1);
-    f.o = rows(o, p.V), f.final_state = state.data(), f.states = states.data();
+    f.o = rows(out, p.V), f.final_state = state.data(), f.states = states.data();
     diagonal_forward(f, serial);
 
     DiagonalBackward g;
@@ -96,49 +84,12 @@ template <class F> struct DiagonalRun {
   }
 };
 
-template <class F> double diagonal_off(const std::vector<F>& got, const Values& want) {
-  double error = 0, size = 1e-300;
-  for (size_t i = 0; i < want.size(); ++i)
-    error += (got[i] - want[i]) * (got[i] - want[i]), size += want[i] * want[i];
-  return std::sqrt(error / size);
-}
-
-template <class F> void expect_diagonal_loops(const DiagonalProblem& p) {
-  const DiagonalRun<F> run(p);
-  Values o, state;
-  p.loss(p.in, &o, &state);
-  const double limit = sizeof(F) == 8 ? 1e-12 : 1e-5;
-  EXPECT_TRUE(diagonal_off(run.o, o) <= limit) << "o " << diagonal_off(run.o, o);
-  EXPECT_TRUE(diagonal_off(run.state, state) <= limit) << diagonal_off(run.state, state);
-  for (size_t i = 0; i < p.in.size(); ++i) {
-    if (!p.rank && (i == 4 || i == 5)) continue;
-    // Along a random direction, which checks every element at once.
-    const Values direction = diagonal_random(50, int64_t(p.in[i].size()), -1, 1);
-    auto plus = p.in, minus = p.in;
-    double want = 0;
-    for (size_t j = 0; j < direction.size(); ++j) {
-      plus[i][j] += 1e-5 * direction[j], minus[i][j] -= 1e-5 * direction[j];
-      want += double(run.d[i][j]) * direction[j];
-    }
-    const double slope = (p.loss(plus) - p.loss(minus)) / 2e-5;
-    EXPECT_NEAR(slope, want, (sizeof(F) == 8 ? 1e-6 : 1e-3) * (1 + std::abs(slope)))
-        << "input " << i;
-  }
-}
-
 TEST(DiagonalKernel, EveryInstructionSetEqualsTheLoops) {
-  const Isa best = best_isa();
-  for (const auto& p :
-       {DiagonalProblem(3, 1, 1, true, false), DiagonalProblem(33, 5, 16, false, true),
-        DiagonalProblem(70, 17, 9, true, false), DiagonalProblem(64, 32, 33, false, false)})
-    for (const Isa isa : kIsas) {
-      if (!has_isa(isa)) continue;
-      force_isa(isa);
-      SCOPED_TRACE(testing::Message() << name(isa) << " T " << p.T << " K " << p.K << " V " << p.V);
-      expect_diagonal_loops<double>(p);
-      expect_diagonal_loops<float>(p);
-    }
-  force_isa(best);
+  expect_loops_of_every_isa<DiagonalRun, DiagonalProblem>({{3, 1, 1, true, false},
+                                                           {33, 5, 16, false, true},
+                                                           {70, 17, 9, true, false},
+                                                           {64, 32, 33, false, false}},
+                                                          1e-12);
 }
 
 }  // namespace

@@ -1,19 +1,10 @@
 #include "kernels/selective_scan.h"
 
-#include <gtest/gtest.h>
+#include "tests/kernels/loops.h"
 
-#include <cmath>
-#include <vector>
-
-#include "base/random.h"
-#include "kernels/dispatch.h"
-
-// Every build of the kernel that this machine can run, straight through its own interface, against
-// loops over the recurrence in double. The gradients are those of finite differences of the loops.
+// The selective scan against loops, without torch.
 namespace lrnn::kernels {
 namespace {
-
-using Values = std::vector<double>;
 
 struct ScanProblem {
   int64_t T, D, N;
@@ -26,14 +17,12 @@ struct ScanProblem {
       : T(T_), D(D_), N(N_), negative(negative_) {
     const std::vector<int64_t> sizes = {T * D, T * D, D * N, T * N, T * N, D, T * D, D, D * N};
     for (size_t i = 0; i < sizes.size(); ++i)
-      in.push_back(i == 2 ? random(i, sizes[i], -2, 0) : random(i, sizes[i], -1, 1));
-    dy = random(20, T * D, -1, 1), d_final = random(21, D * N, -1, 1);
+      in.push_back(i == 2 ? draw_values(i, sizes[i], -2, 0) : draw_values(i, sizes[i], -1, 1));
+    dy = draw_values(20, T * D, -1, 1), d_final = draw_values(21, D * N, -1, 1);
   }
-  static Values random(uint64_t seed, int64_t n, double low, double high) {
-    Random random(seed, 0, 0);
-    Values x(n);
-    for (auto& value : x) value = low + (high - low) * random.uniform();
-    return x;
+  bool reads(size_t) const { return true; }
+  friend std::ostream& operator<<(std::ostream& out, const ScanProblem& p) {
+    return out << "T " << p.T << " D " << p.D << " N " << p.N;
   }
 
   // y and the final state, and what they weigh.
@@ -66,9 +55,9 @@ template <class F> std::vector<F> as(const Values& x) { return {x.begin(), x.end
 
 template <class F> struct ScanRun {
   std::vector<std::vector<F>> in, d;  // gradients in the order of the inputs
-  std::vector<F> y, state;
+  std::vector<F> out, state;
 
-  explicit ScanRun(const ScanProblem& p) : y(p.T * p.D), state(p.D * p.N) {
+  explicit ScanRun(const ScanProblem& p) : out(p.T * p.D), state(p.D * p.N) {
     for (const auto& x : p.in) in.push_back(as<F>(x)), d.emplace_back(x.size());
     const Type type = sizeof(F) == 8 ? Type::kFloat64 : Type::kFloat32;
     const auto rows = [&](std::vector<F>& x, int64_t n) {
@@ -80,7 +69,7 @@ template <class F> struct ScanRun {
     f.B = rows(in[3], p.N), f.C = rows(in[4], p.N), f.skip = in[5].data();
     f.z = rows(in[6], p.D), f.delta_bias = in[7].data(), f.state = in[8].data();
     std::vector<F> states(p.T / kSelectiveScanChunk * p.N * p.D + 1);
-    f.y = rows(y, p.D), f.final_state = state.data(), f.states = states.data();
+    f.y = rows(out, p.D), f.final_state = state.data(), f.states = states.data();
     selective_scan_forward(f, serial);
 
     SelectiveScanBackward g;
@@ -101,48 +90,9 @@ template <class F> struct ScanRun {
   }
 };
 
-template <class F> double off(const std::vector<F>& got, const Values& want) {
-  double error = 0, size = 1e-300;
-  for (size_t i = 0; i < want.size(); ++i)
-    error += (got[i] - want[i]) * (got[i] - want[i]), size += want[i] * want[i];
-  return std::sqrt(error / size);
-}
-
-template <class F> void expect_scan_loops(const ScanProblem& p) {
-  const ScanRun<F> run(p);
-  Values y, state;
-  p.loss(p.in, &y, &state);
-  const double limit = sizeof(F) == 8 ? 1e-13 : 1e-5;
-  EXPECT_TRUE(off(run.y, y) <= limit) << "y " << off(run.y, y);
-  EXPECT_TRUE(off(run.state, state) <= limit) << "state " << off(run.state, state);
-  for (size_t i = 0; i < p.in.size(); ++i)
-    for (uint64_t trial = 0; trial < 2; ++trial) {
-      // Along a random direction, which checks every element at once.
-      const Values direction = ScanProblem::random(50 + trial, int64_t(p.in[i].size()), -1, 1);
-      auto plus = p.in, minus = p.in;
-      double want = 0;
-      for (size_t j = 0; j < direction.size(); ++j) {
-        plus[i][j] += 1e-5 * direction[j], minus[i][j] -= 1e-5 * direction[j];
-        want += double(run.d[i][j]) * direction[j];
-      }
-      const double slope = (p.loss(plus) - p.loss(minus)) / 2e-5;
-      EXPECT_NEAR(slope, want, (sizeof(F) == 8 ? 1e-6 : 1e-3) * (1 + std::abs(slope)))
-          << "input " << i;
-    }
-}
-
 TEST(SelectiveScanKernel, EveryInstructionSetEqualsTheLoops) {
-  const Isa best = best_isa();
-  for (const auto& p : {ScanProblem(3, 1, 1, false), ScanProblem(33, 5, 16, true),
-                        ScanProblem(70, 67, 3, true), ScanProblem(64, 32, 17, false)})
-    for (const Isa isa : kIsas) {
-      if (!has_isa(isa)) continue;
-      force_isa(isa);
-      SCOPED_TRACE(testing::Message() << name(isa) << " T " << p.T << " D " << p.D << " N " << p.N);
-      expect_scan_loops<double>(p);
-      expect_scan_loops<float>(p);
-    }
-  force_isa(best);
+  expect_loops_of_every_isa<ScanRun, ScanProblem>(
+      {{3, 1, 1, false}, {33, 5, 16, true}, {70, 67, 3, true}, {64, 32, 17, false}}, 1e-13);
 }
 
 }  // namespace

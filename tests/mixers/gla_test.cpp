@@ -6,6 +6,7 @@
 #include "mixers/mixer.h"
 #include "ops/torch.h"
 #include "tests/close.h"
+#include "tests/mixers/key_error.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -79,14 +80,7 @@ TEST(Gla, NamesAndShapesAreFlas) {
 }
 
 TEST(Gla, NamesTheKeyAndLineOfImpossibleValues) {
-  const auto error = [](const std::string& field) -> std::string {
-    try {
-      gla(8, field);
-      return "no error";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
+  const auto error = [](const std::string& fields) { return key_error("gla", fields); };
   EXPECT_EQ(error("heads: 0"), "x.yaml:2: heads must be at least 1, got 0");
   EXPECT_EQ(error("range: [-2, 1]"), "x.yaml:2: range must be [0, 1] or [-1, 1], got [-2, 1]");
   EXPECT_EQ(error("gate_normaliser: 0"), "x.yaml:2: gate_normaliser must be positive, got 0");

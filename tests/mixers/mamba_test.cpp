@@ -6,6 +6,7 @@
 #include "mixers/mixer.h"
 #include "ops/torch.h"
 #include "tests/close.h"
+#include "tests/mixers/key_error.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -99,14 +100,7 @@ TEST(Mamba, NamesShapesAndInitialWeights) {
 }
 
 TEST(Mamba, NamesTheKeyAndLineOfImpossibleValues) {
-  const auto error = [](const std::string& field) -> std::string {
-    try {
-      mamba(8, field);
-      return "no error";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
+  const auto error = [](const std::string& fields) { return key_error("mamba", fields); };
   EXPECT_EQ(error("expand: 0"), "x.yaml:2: expand must be at least 1, got 0");
   EXPECT_EQ(error("state_dim: 0"), "x.yaml:2: state_dim must be at least 1, got 0");
   EXPECT_EQ(error("dt_rank: -1"),

@@ -5,6 +5,7 @@
 #include "mixers/mixer.h"
 #include "ops/torch.h"
 #include "tests/close.h"
+#include "tests/mixers/key_error.h"
 
 namespace lrnn::mixers {
 namespace {
@@ -101,14 +102,7 @@ TEST(Rwkv7, NamesAndShapesAreFlas) {
 }
 
 TEST(Rwkv7, NamesTheKeyAndLineOfImpossibleValues) {
-  const auto error = [](const std::string& field) -> std::string {
-    try {
-      rwkv7(8, field);
-      return "no error";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
+  const auto error = [](const std::string& fields) { return key_error("rwkv7", fields); };
   EXPECT_EQ(error("head_dim: 0"), "x.yaml:2: head_dim must be at least 1, got 0");
   EXPECT_EQ(error("range: [-1, 1]"), "x.yaml:2: range must be [0, 1] or [0, 2], got [-1, 1]");
   EXPECT_EQ(error("gate_rank: 0"), "x.yaml:2: gate_rank must be at least 1, got 0");

@@ -7,6 +7,7 @@
 #include "ops/slstm/slstm.h"
 #include "ops/torch.h"
 #include "tests/close.h"
+#include "tests/mixers/key_error.h"
 
 // The layers as their papers write them, from their own weights and with none of our modules.
 namespace lrnn::mixers {
@@ -108,21 +109,13 @@ TEST(SlstmLayer, IsThePublishedOne) {
 }
 
 TEST(XlstmConfig, NamesTheKeyOfImpossibleValues) {
-  const auto error_of = [](const std::string& yaml) -> std::string {
-    try {
-      make(8, Section::from_text(yaml, "x.yaml"));
-      return "no error";
-    } catch (const Error& e) {
-      return e.what();
-    }
-  };
-  EXPECT_EQ(error_of("name: slstm\nheads: 3"), "x.yaml:2: heads must divide the width 8, got 3");
-  EXPECT_EQ(error_of("name: mlstm\nheads: 3"),
+  EXPECT_EQ(key_error("slstm", "heads: 3"), "x.yaml:2: heads must divide the width 8, got 3");
+  EXPECT_EQ(key_error("mlstm", "heads: 3"),
             "x.yaml:2: heads must divide the inner width 64, got 3");
-  EXPECT_EQ(error_of("name: mlstm\nblock: 5"),
+  EXPECT_EQ(key_error("mlstm", "block: 5"),
             "x.yaml:2: block must divide the inner width 64, got 5");
-  EXPECT_EQ(error_of("name: mlstm\nconv: 0"), "x.yaml:2: conv must be at least 1, got 0");
-  EXPECT_EQ(error_of("name: slstm\nbias: zero"),
+  EXPECT_EQ(key_error("mlstm", "conv: 0"), "x.yaml:2: conv must be at least 1, got 0");
+  EXPECT_EQ(key_error("slstm", "bias: zero"),
             "x.yaml:2: bias must be one of powerlaw, standard; got 'zero'");
 }
 

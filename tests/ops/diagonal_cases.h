@@ -1,4 +1,6 @@
 #pragma once
+#include <gtest/gtest.h>
+
 #include "ops/diagonal/case.h"
 #include "ops/torch.h"
 
@@ -28,7 +30,7 @@ inline std::ostream& operator<<(std::ostream& out, const DiagonalCase& c) {
 inline std::vector<DiagonalCase> diagonal_cases() {
   std::vector<DiagonalCase> out;
   for (const bool rwkv7 : {false, true})
-    for (const auto& c : ops::odd_heads())
+    for (const auto& c : ops::odd_heads<ops::HeadsCase>())
       out.push_back(
           {rwkv7, c.B, c.T, c.H, c.K, c.V, c.negative && !rwkv7, c.state, c.q, c.dtype, c.lengths});
   return out;
@@ -41,6 +43,20 @@ inline ops::Problem diagonal_problem(const DiagonalCase& c) {
                          ops::gated_linear_attention_definition);
 }
 inline TensorMap diagonal_inputs(const DiagonalCase& c) { return diagonal_problem(c).in; }
+
+// f(case, inputs): decays of exactly 0 and of exactly 1.
+template <class F> void with_extreme_decays(F f) {
+  for (const bool rwkv7 : {false, true})
+    for (const bool negative : {false, true}) {
+      const DiagonalCase c{
+          .rwkv7 = rwkv7, .T = 70, .K = 16, .V = 8, .negative = negative && !rwkv7};
+      auto in = diagonal_inputs(c);
+      in[c.decay()].select(1, 20).fill_(-std::numeric_limits<double>::infinity());
+      in[c.decay()].select(1, 33).fill_(0), in[c.decay()].select(1, 64).fill_(-200);
+      SCOPED_TRACE(testing::Message() << c);
+      f(c, in);
+    }
+}
 
 // o and the final state, by the op or by its definition.
 inline std::pair<torch::Tensor, torch::Tensor> run_diagonal(const DiagonalCase& c,

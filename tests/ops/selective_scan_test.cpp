@@ -110,21 +110,10 @@ TEST(SelectiveScan, NonContiguousInputs) {
 
 TEST(SelectiveScan, PiecesEqualTheWholeToTheBit) {
   const auto in = make_scan({.T = 70, .D = 21, .N = 6, .negative = true, .dtype = torch::kFloat32});
-  const auto part = [&](int64_t begin, int64_t end, const Tensor& state) {
-    auto piece = in;
-    for (Tensor* x : {&piece.u, &piece.delta, &piece.B, &piece.C, &piece.z})
-      *x = x->slice(1, begin, end);
-    piece.state = state;
-    return ops::selective_scan(piece);
-  };
+  expect_pieces_to_be_the_whole(in, ops::selective_scan);
   const auto whole = ops::selective_scan(in);
-  for (const int64_t cut : {0, 1, 32, 69, 70}) {
-    const auto first = part(0, cut, in.state), second = part(cut, 70, first.state);
-    EXPECT_TRUE(torch::equal(torch::cat({first.y, second.y}, 1), whole.y)) << cut;
-    EXPECT_TRUE(torch::equal(second.state, whole.state)) << cut;
-  }
   Tensor h = in.state;
-  for (int64_t t = 0; t < 70; ++t) h = part(t, t + 1, h).state;
+  for (int64_t t = 0; t < 70; ++t) h = ops::selective_scan(scan_piece(in, t, t + 1, h)).state;
   EXPECT_TRUE(torch::equal(h, whole.state)) << "token by token";
   auto silent = in;
   silent.C = silent.D = silent.z = Tensor();
@@ -133,18 +122,8 @@ TEST(SelectiveScan, PiecesEqualTheWholeToTheBit) {
   EXPECT_TRUE(torch::equal(state_only.state, whole.state));
 }
 
-// What the range is for: at a = -1 the state is the parity of the tokens that flip it.
 TEST(SelectiveScan, CountsModuloTwoForever) {
-  const int64_t T = 20000;
-  torch::manual_seed(3);
-  const Tensor bit = torch::randint(2, {1, T, 1}, torch::kInt64);
-  ops::SelectiveScan in;
-  in.negative = true, in.softplus = false;
-  in.u = torch::zeros({1, T, 1}), in.B = torch::zeros({1, T, 1}), in.C = torch::ones({1, T, 1});
-  in.delta = bit.to(torch::kFloat32) * 200;
-  in.A = -torch::ones({1, 1});
-  in.state = torch::ones({1, 1, 1});
-  const Tensor want = 1 - 2 * bit.cumsum(1).remainder(2).to(torch::kFloat32);
+  const auto [in, want] = parity_forever();
   EXPECT_TRUE(torch::equal(ops::selective_scan(in).y, want));
 }
 

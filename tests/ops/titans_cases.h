@@ -16,8 +16,8 @@ inline const Op kTitans = {
     [](auto& x) { return titans_outputs(ops::titans(titans_inputs(x))); },
     [](auto& x) { return titans_outputs(ops::titans_definition(titans_inputs(x))); }};
 
-using ops::odd_titans;
 using ops::TitansCase;
+inline std::vector<TitansCase> odd_titans() { return ops::odd_heads<TitansCase>(); }
 inline Tensors titans_problem(const TitansCase& c, torch::Dtype dtype = torch::kFloat64) {
   return ops::named(ops::make_titans(c, dtype));
 }

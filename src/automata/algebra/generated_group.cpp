@@ -6,6 +6,7 @@
 #include "automata/algebra/permutation_group.h"
 #include "base/error.h"
 
+// The group that some permutations generate, its elements listed and numbered in order.
 namespace lrnn::automata {
 namespace {
 

@@ -4,6 +4,8 @@
 #include "automata/algebra/permutation_group.h"
 #include "base/error.h"
 
+// Schreier and Sims: a group of permutations as a chain of stabilisers of points, without listing
+// its elements.
 namespace lrnn::automata {
 namespace {
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
+// Automata with a name, for examples and tests: languages, counters, groups, arithmetic, all maps.
 namespace lrnn::automata {
 namespace {
 

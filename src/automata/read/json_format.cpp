@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
+// Automata as JSON, read strictly and written.
 namespace lrnn::automata {
 namespace {
 

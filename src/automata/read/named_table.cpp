@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
+// States and symbols by name while an automaton is read: every reader refuses the same things with
+// the same sentences.
 namespace lrnn::automata {
 
 void NamedTable::fail(const std::string& what, const std::string& hint) const {

@@ -6,6 +6,8 @@
 #include "automata/automaton.h"
 #include "compile/plan/plan.h"
 
+// What a component of a plan comes to: layers, Householder factors, how exact it is and for how
+// long.
 namespace lrnn::compile {
 bool Component::has_group(int64_t level) const {
   for (const int64_t c : cascade->classes_of(level))

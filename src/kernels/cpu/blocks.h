@@ -90,7 +90,31 @@ struct Bump {
     used += (size_t(n) * sizeof(F) + 63) / 64 * 64;
     return p;
   }
+  // All that was taken so far.
+  void clear() const {
+    if (base) std::memset(base, 0, used);
+  }
 };
+
+// Makes a Which of the thread's scratch and runs it: its constructor takes what it needs from a
+// Bump, once to be counted and once to have it.
+template <class Which, class Problem, class Piece>
+void run_on_scratch(const Problem& p, const Piece& piece) {
+  const FlushDenormals flush;
+  Bump count{nullptr};
+  Which(p, piece, count);
+  Bump bump{static_cast<char*>(thread_scratch(count.used))};
+  Which(p, piece, bump).run();
+}
+
+// f(begin, length) for the chunks of a sequence, from the last.
+template <class F> void chunks_from_the_end(int64_t length, int64_t chunk, F f) {
+  for (int64_t end = length; end > 0;) {
+    const int64_t begin = (end - 1) / chunk * chunk;
+    f(begin, end - begin);
+    end = begin;
+  }
+}
 
 // The compiler makes vectors of the conversions by itself, and wastes fewer on short rows.
 template <class F, class IO> inline void read_row(const IO* in, int64_t n, F* out) {
@@ -166,12 +190,13 @@ void copy_matrix(const F* in, int64_t in_row, int64_t rows, int64_t columns, F* 
     std::memcpy(out + i * out_row, in + i * in_row, size_t(columns) * sizeof(F));
 }
 
-// A unit for every head, at `cost` multiply-adds for a token and an element of the state.
-template <class Problem>
-void run_heads(const Problem& p, double cost, const Parallel& parallel,
-               void (*unit)(const Problem&, const Unit&)) {
-  const double work = cost * double(p.B * p.T * p.H) * double(p.K * p.V + 256);
-  run_units({p.S, p.H, p.T, p.cu_seqlens, work}, parallel, [&](const Unit& u) { unit(p, u); });
+// A Which for every head, at `cost` multiply-adds for a token and one of `size` elements of the
+// state.
+template <class Which, class Problem>
+void run_heads(const Problem& p, int64_t size, double cost, const Parallel& parallel) {
+  const double work = cost * double(p.B * p.T * p.H) * double(size + 256);
+  run_units({p.S, p.H, p.T, p.cu_seqlens, work}, parallel,
+            [&](const Unit& u) { run_on_scratch<Which>(p, u); });
 }
 
 }  // namespace

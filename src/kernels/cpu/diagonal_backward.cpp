@@ -1,4 +1,4 @@
-#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/columns.h"
 #include "kernels/cpu/functions.h"
 #include "kernels/diagonal.h"
 
@@ -12,25 +12,21 @@
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
-template <class F, class IO> struct DiagonalBackwardUnit {
-  static constexpr int W = kLanes<F>;
-  const DiagonalBackward& p;
-  const Unit& u;
-  int64_t Kp, Vp;                  // K and V rounded up to vectors
+template <class F, class IO> struct DiagonalBackwardUnit : ColumnsUnit<F, IO, DiagonalBackward> {
+  using Base = ColumnsUnit<F, IO, DiagonalBackward>;
+  using Base::W, Base::p, Base::u, Base::Kp, Base::Vp, Base::values;
   F* G;                            // [Vp][Kp]
   F *q, *k, *kk, *b, *a, *slopes;  // [chunk][Kp]
   F *dq, *dk, *dkk, *db, *da;      // [chunk][Kp]
   F* states;                       // of W columns: [chunk + 1][W][Kp]
   F* reads;                        // p: [chunk][W]
-  size_t padded_bytes;             // of those whose padding must be zero
 
-  DiagonalBackwardUnit(const DiagonalBackward& p_, const Unit& u_, Bump& bump) : p(p_), u(u_) {
+  DiagonalBackwardUnit(const DiagonalBackward& p_, const Unit& u_, Bump& bump) : Base(p_, u_) {
     const int64_t chunk = u.length < kDiagonalChunk ? u.length : kDiagonalChunk;
-    Kp = (p.K + W - 1) / W * W, Vp = (p.V + W - 1) / W * W;
     G = bump.take<F>(Vp * Kp);
     for (F** x : {&q, &k, &kk, &b, &a, &slopes, &dq, &dk, &dkk, &db, &da})
       *x = bump.take<F>(chunk * Kp);
-    padded_bytes = bump.used;
+    bump.clear();  // their padding stays zero
     states = bump.take<F>((chunk + 1) * W * Kp), reads = bump.take<F>(chunk * W);
   }
 
@@ -48,31 +44,8 @@ template <class F, class IO> struct DiagonalBackwardUnit {
     for (F* x : {dq, dk, dkk, db, da}) std::memset(x, 0, size_t(n * Kp) * sizeof(F));
   }
 
-  // The columns c .. c + W of a matrix [K,V], or of zeros, transposed.
-  void load_columns(const F* from, int64_t c, F* to) const {
-    const int64_t columns = p.V - c < W ? p.V - c : W;
-    std::memset(to, 0, size_t(W * Kp) * sizeof(F));
-    if (!from) return;
-    for (int64_t i = 0; i < p.K; ++i)
-      for (int64_t j = 0; j < columns; ++j) to[j * Kp + i] = from[i * p.V + c + j];
-  }
-
   const F* state_at(int64_t t) const {
-    const int64_t size = p.K * p.V;
-    if (t == 0)
-      return p.state ? static_cast<const F*>(p.state) + (u.sequence * p.H + u.head) * size
-                     : nullptr;
-    const int64_t slots = p.T / kDiagonalChunk;
-    const int64_t slot = u.begin / kDiagonalChunk + t / kDiagonalChunk - 1;
-    return static_cast<const F*>(p.states) + ((u.batch * p.H + u.head) * slots + slot) * size;
-  }
-
-  // W values of a row of V, zeros beyond.
-  Vec<F> values(const Rows& from, int64_t t, int64_t c) const {
-    const int64_t n = p.V - c < W ? p.V - c : W;
-    Vec<F> x[1];
-    load_block<F, 1>(row_of<const IO>(from, u, t, 0) + c, n, x);
-    return x[0];
+    return t == 0 ? this->own(static_cast<const F*>(p.state)) : this->kept(t, kDiagonalChunk, 1);
   }
 
   // The states of a chunk's W columns, from the first.
@@ -181,7 +154,7 @@ template <class F, class IO> struct DiagonalBackwardUnit {
   }
 
   template <bool kRank, bool kQ> void columns(int64_t t0, int64_t n, int64_t c) const {
-    load_columns(state_at(t0), c, states);
+    this->load_columns(state_at(t0), c, states);
     repeat<kRank>(t0, n, c);
     F* const g = G + c * Kp;
     for (int64_t t = n - 1; t >= 0; --t) {
@@ -226,37 +199,19 @@ template <class F, class IO> struct DiagonalBackwardUnit {
     }
     write_rows(t0, n);
   }
-};
 
-template <class F, class IO> void diagonal_backward_unit(const DiagonalBackward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  const size_t zeros = DiagonalBackwardUnit<F, IO>(p, u, count).padded_bytes;
-  void* const scratch = thread_scratch(count.used);
-  std::memset(scratch, 0, zeros);
-  Bump bump{static_cast<char*>(scratch)};
-  const DiagonalBackwardUnit<F, IO> unit(p, u, bump);
-  constexpr int W = kLanes<F>;
-  const int64_t at = (u.sequence * p.H + u.head) * p.K * p.V;
-  if (p.d_final_state)
-    for (int64_t c = 0; c < p.V; c += W)
-      unit.load_columns(static_cast<const F*>(p.d_final_state) + at, c, unit.G + c * unit.Kp);
-  for (int64_t end = u.length; end > 0;) {
-    const int64_t begin = (end - 1) / kDiagonalChunk * kDiagonalChunk;
-    unit.chunk(begin, end - begin);
-    end = begin;
+  void run() const {
+    this->load_gradient(p.d_final_state, G);
+    chunks_from_the_end(u.length, kDiagonalChunk, [&](int64_t t0, int64_t n) { chunk(t0, n); });
+    this->store_gradient(G, p.dstate);
   }
-  if (!p.dstate) return;
-  F* const dstate = static_cast<F*>(p.dstate) + at;
-  for (int64_t i = 0; i < p.K; ++i)
-    for (int64_t c = 0; c < p.V; ++c) dstate[i * p.V + c] = unit.G[c * unit.Kp + i];
-}
+};
 
 }  // namespace
 
 void diagonal_backward(const DiagonalBackward& p, const Parallel& parallel) {
   by_type(p.type, [&]<class F, class IO>(F, IO) {
-    run_heads(p, 3, parallel, diagonal_backward_unit<F, IO>);
+    run_heads<DiagonalBackwardUnit<F, IO>>(p, p.K * p.V, 3, parallel);
   });
 }
 

@@ -137,27 +137,22 @@ template <class F, class IO> struct DiagonalForwardUnit {
         copy_matrix(S + c, row, p.K, n, kept_state(t + 1) + c, p.V);
     }
   }
-};
 
-template <class F, class IO> void diagonal_forward_unit(const DiagonalForward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  DiagonalForwardUnit<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const DiagonalForwardUnit<F, IO> unit(p, u, bump);
-  const int64_t at = (u.sequence * p.H + u.head) * p.K * p.V;
-  std::memset(unit.S, 0, size_t(p.K * unit.row) * sizeof(F));
-  if (p.state) copy_matrix(static_cast<const F*>(p.state) + at, p.V, p.K, p.V, unit.S, unit.row);
-  if (u.length > 0)
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { unit.template block<nv()>(c); });
-  copy_matrix(unit.S, unit.row, p.K, p.V, static_cast<F*>(p.final_state) + at, p.V);
-}
+  void run() const {
+    const int64_t at = (u.sequence * p.H + u.head) * p.K * p.V;
+    std::memset(S, 0, size_t(p.K * row) * sizeof(F));
+    if (p.state) copy_matrix(static_cast<const F*>(p.state) + at, p.V, p.K, p.V, S, row);
+    if (u.length > 0)
+      for_each_block<F>(p.V, [&](int64_t c, auto nv) { this->template block<nv()>(c); });
+    copy_matrix(S, row, p.K, p.V, static_cast<F*>(p.final_state) + at, p.V);
+  }
+};
 
 }  // namespace
 
 void diagonal_forward(const DiagonalForward& p, const Parallel& parallel) {
   by_type(p.type, [&]<class F, class IO>(F, IO) {
-    run_heads(p, 3, parallel, diagonal_forward_unit<F, IO>);
+    run_heads<DiagonalForwardUnit<F, IO>>(p, p.K * p.V, 3, parallel);
   });
 }
 

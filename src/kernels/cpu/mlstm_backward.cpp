@@ -32,6 +32,7 @@ template <class F, class IO> struct MlstmBackwardUnit {
     VT = bump.take<F>(Vp * x.ldc), gn = bump.take<F>(x.ldk), scaled = bump.take<F>(Cp * x.ldk);
     dq = bump.take<F>(Cp * x.ldk), dk = bump.take<F>(Cp * x.ldk), dv = bump.take<F>(Cp * x.ldv);
     for (F** y : {&ds, &dlog, &di, &wrote, &rest}) *y = bump.take<F>(Cp);
+    if (x.padding()) bump.clear();
   }
 
   F load_state(int64_t t) const {
@@ -163,6 +164,8 @@ template <class F, class IO> struct MlstmBackwardUnit {
   // The gradients of the final state; returns what is left for its m.
   F begin() const {
     const int64_t at = x.state_index(), KV = p.K * p.V;
+    std::memset(G, 0, size_t(x.Kp * x.ldv) * sizeof(F));
+    std::memset(gn, 0, size_t(x.ldk) * sizeof(F));
     if (p.dfinal_C)
       copy_matrix(static_cast<const F*>(p.dfinal_C) + at * KV, p.V, p.K, p.V, G, x.ldv);
     if (p.dfinal_n)
@@ -175,11 +178,8 @@ template <class F, class IO> struct MlstmBackwardUnit {
 
   void run() const {
     F left = begin();
-    for (int64_t end = u.length; end > 0;) {
-      const int64_t t0 = (end - 1) / kMlstmChunk * kMlstmChunk;
-      left = chunk(t0, end - t0, left);
-      end = t0;
-    }
+    chunks_from_the_end(u.length, kMlstmChunk,
+                        [&](int64_t t0, int64_t L) { left = chunk(t0, L, left); });
     if (!p.dC) return;
     const int64_t at = x.state_index();
     copy_matrix(G, x.ldv, p.K, p.V, static_cast<F*>(p.dC) + at * p.K * p.V, p.V);
@@ -188,23 +188,12 @@ template <class F, class IO> struct MlstmBackwardUnit {
   }
 };
 
-template <class F, class IO> void mlstm_backward_unit(const MlstmBackward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  MlstmBackwardUnit<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const MlstmBackwardUnit<F, IO> unit(p, u, bump);
-  if (unit.x.padding()) std::memset(bump.base, 0, bump.used);
-  std::memset(unit.G, 0, size_t(unit.x.Kp * unit.x.ldv) * sizeof(F));
-  std::memset(unit.gn, 0, size_t(unit.x.ldk) * sizeof(F));
-  unit.run();
-}
-
 }  // namespace
 
 void mlstm_backward(const MlstmBackward& p, const Parallel& parallel) {
-  by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_heads(p, 4, parallel, mlstm_backward_unit<F, IO>); });
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads<MlstmBackwardUnit<F, IO>>(p, p.K * p.V, 4, parallel);
+  });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,5 +1,6 @@
 #include "kernels/cpu/mlstm_chunk.h"
 
+// Forward of one head of one sequence, chunk by chunk: the formulas are in mlstm_chunk.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
@@ -12,6 +13,7 @@ template <class F, class IO> struct MlstmForwardUnit {
   MlstmForwardUnit(const MlstmForward& p_, const Unit& u_, Bump& bump)
       : p(p_), u(u_), x(p_, u_, bump) {
     scaled = bump.take<F>(x.Cp * x.ldk), out = bump.take<F>(x.Cp * x.ldv);
+    if (x.padding()) bump.clear();
   }
 
   F chunk(int64_t t0, int64_t L, F m_before) const {
@@ -57,21 +59,12 @@ template <class F, class IO> struct MlstmForwardUnit {
   }
 };
 
-template <class F, class IO> void mlstm_forward_unit(const MlstmForward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  MlstmForwardUnit<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const MlstmForwardUnit<F, IO> unit(p, u, bump);
-  if (unit.x.padding()) std::memset(bump.base, 0, bump.used);
-  unit.run();
-}
-
 }  // namespace
 
 void mlstm_forward(const MlstmForward& p, const Parallel& parallel) {
-  by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_heads(p, 4, parallel, mlstm_forward_unit<F, IO>); });
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads<MlstmForwardUnit<F, IO>>(p, p.K * p.V, 4, parallel);
+  });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

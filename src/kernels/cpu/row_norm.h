@@ -2,6 +2,7 @@
 #include "kernels/cpu/vec.h"
 #include "kernels/row_kernels.h"
 
+// RMSNorm and the L2 norm of rows, forward and backward.
 namespace lrnn::kernels::rows::LRNN_ISA {
 namespace {
 

@@ -192,28 +192,20 @@ template <class F, class IO> struct ScanBackward {
       ++v;
     });
   }
-};
 
-template <class F, class IO> void scan_backward(const SelectiveScanBackward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  ScanBackward<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const ScanBackward<F, IO> unit(p, u, bump);
-  unit.begin();
-  for (int64_t end = u.length; end > 0;) {
-    const int64_t begin = (end - 1) / kSelectiveScanChunk * kSelectiveScanChunk;
-    unit.chunk(begin, end - begin);
-    end = begin;
+  void run() const {
+    begin();
+    chunks_from_the_end(u.length, kSelectiveScanChunk,
+                        [&](int64_t t0, int64_t n) { chunk(t0, n); });
+    end();
   }
-  unit.end();
-}
+};
 
 }  // namespace
 
 void selective_scan_backward(const SelectiveScanBackward& p, const Parallel& parallel) {
   by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_selective_scan(p, parallel, scan_backward<F, IO>); });
+          [&]<class F, class IO>(F, IO) { run_selective_scan<ScanBackward<F, IO>>(p, parallel); });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

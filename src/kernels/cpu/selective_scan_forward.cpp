@@ -1,5 +1,6 @@
 #include "kernels/cpu/selective_scan_step.h"
 
+// Forward of one group of channels of one sequence, a vector of channels at a time, token by token.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
@@ -8,6 +9,10 @@ template <class F, class IO> struct ScanForward {
   const SelectiveScanForward& p;
   const Unit& u;
   F *A, *h;  // [N][W]
+
+  ScanForward(const SelectiveScanForward& p_, const Unit& u_, Bump& bump) : p(p_), u(u_) {
+    A = bump.take<F>(p.N * W), h = bump.take<F>(p.N * W);
+  }
 
   // h <- Abar h + write B, returning C . h (or nothing of use without C).
   template <bool kNegative, bool kOutput>
@@ -67,21 +72,17 @@ template <class F, class IO> struct ScanForward {
     }
     scatter(h, p.N, c, lanes, static_cast<F*>(p.final_state) + at);
   }
-};
 
-template <class F, class IO> void scan_forward(const SelectiveScanForward& p, const Unit& u) {
-  const FlushDenormals flush;
-  const int64_t size = p.N * kLanes<F>;
-  F* const scratch = static_cast<F*>(thread_scratch(2 * size_t(size) * sizeof(F)));
-  const ScanForward<F, IO> unit{p, u, scratch, scratch + size};
-  for_each_vector<F>(u, p.D, [&](int64_t c, auto part) { unit.channels(c, part); });
-}
+  void run() const {
+    for_each_vector<F>(u, p.D, [&](int64_t c, auto part) { channels(c, part); });
+  }
+};
 
 }  // namespace
 
 void selective_scan_forward(const SelectiveScanForward& p, const Parallel& parallel) {
   by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_selective_scan(p, parallel, scan_forward<F, IO>); });
+          [&]<class F, class IO>(F, IO) { run_selective_scan<ScanForward<F, IO>>(p, parallel); });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

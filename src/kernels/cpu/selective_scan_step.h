@@ -42,13 +42,12 @@ template <class F, class Body> void for_each_vector(const Unit& u, int64_t D, Bo
 template <class F> inline int64_t lanes_of(All) { return kLanes<F>; }
 template <class F> inline int64_t lanes_of(First part) { return part.n; }
 
-template <class Problem>
-void run_selective_scan(const Problem& p, const Parallel& parallel,
-                        void (*unit)(const Problem&, const Unit&)) {
+template <class Which, class Problem>
+void run_selective_scan(const Problem& p, const Parallel& parallel) {
   // An exponential costs some ten multiply-adds.
   const double work = 10.0 * double(p.batch * p.T * p.D) * double(p.N + 4);
   run_units({p.S, selective_scan_groups(p.D, p.type), p.T, p.cu_seqlens, work}, parallel,
-            [&](const Unit& u) { unit(p, u); });
+            [&](const Unit& u) { run_on_scratch<Which>(p, u); });
 }
 
 }  // namespace

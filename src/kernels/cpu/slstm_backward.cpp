@@ -17,6 +17,7 @@ constexpr int64_t kSlstmChunk = 32;
 
 template <class F, class IO> struct SlstmBackwardUnit {
   const SlstmBackward& p;
+  const SlstmGroup& group;
   SlstmHead<F, IO> head;
   int64_t ld, gates;          // gates = 4 ld
   F *RT, *dR, *dbias;         // [gates,ld] [D,gates] [gates]
@@ -24,7 +25,7 @@ template <class F, class IO> struct SlstmBackwardUnit {
   F *dh, *dc, *dn, *x, *row;  // [ld]
 
   SlstmBackwardUnit(const SlstmBackward& p_, const SlstmGroup& g, Bump& bump)
-      : p(p_), head(p_, g.head, bump), ld(head.ld), gates(4 * ld) {
+      : p(p_), group(g), head(p_, g.head, bump), ld(head.ld), gates(4 * ld) {
     RT = bump.take<F>(gates * ld), dR = bump.take<F>(p.D * gates), dbias = bump.take<F>(gates);
     before = bump.take<F>((kSlstmChunk + 1) * gates);
     raw = bump.take<F>(kSlstmChunk * gates), dg = bump.take<F>(kSlstmChunk * gates);
@@ -111,11 +112,7 @@ template <class F, class IO> struct SlstmBackwardUnit {
   void sequence(const Unit& u) const {
     if (u.length == 0) return pass_through(u);
     begin(u, static_cast<const F*>(p.steps) + head.step_index(u, u.length - 1) + p.D);
-    for (int64_t end = u.length; end > 0;) {
-      const int64_t t0 = (end - 1) / kSlstmChunk * kSlstmChunk;
-      chunk(u, t0, end - t0);
-      end = t0;
-    }
+    chunks_from_the_end(u.length, kSlstmChunk, [&](int64_t t0, int64_t n) { chunk(u, t0, n); });
     finish(u);
   }
 
@@ -127,29 +124,19 @@ template <class F, class IO> struct SlstmBackwardUnit {
     }
   }
 
-  void write(const SlstmGroup& g) const {
-    const int64_t at = g.group * p.H + g.head;
+  void run() const {
+    each_sequence(p, group, [&](const Unit& u) { sequence(u); });
+    const int64_t at = group.group * p.H + group.head;
     copy_matrix(dR, ld, p.D * 4, p.D, static_cast<F*>(p.dR) + at * p.D * 4 * p.D, p.D);
     if (p.dbias) copy_matrix(dbias, ld, 4, p.D, static_cast<F*>(p.dbias) + at * 4 * p.D, p.D);
   }
 };
 
-template <class F, class IO> void slstm_backward_unit(const SlstmBackward& p, const SlstmGroup& g) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  SlstmBackwardUnit<F, IO>(p, g, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const SlstmBackwardUnit<F, IO> unit(p, g, bump);
-  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
-  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(units(s, g.head));
-  unit.write(g);
-}
-
 }  // namespace
 
 void slstm_backward(const SlstmBackward& p, const Parallel& parallel) {
   by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_slstm(p, parallel, slstm_backward_unit<F, IO>); });
+          [&]<class F, class IO>(F, IO) { run_slstm<SlstmBackwardUnit<F, IO>>(p, parallel); });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -12,6 +12,11 @@ namespace {
 struct SlstmGroup {
   int64_t head, group, first, last;
 };
+template <class Problem, class Body>
+void each_sequence(const Problem& p, const SlstmGroup& of, Body body) {
+  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
+  for (int64_t s = of.first; s < of.last; ++s) body(units(s, of.head));
+}
 
 // With a = log sigmoid(f) + m the new m is the larger of i and a (i at the first step), so that one
 // of the two gates is 1 and the other exp(-|i - a|).
@@ -100,14 +105,12 @@ void row_times(const F* x, int64_t depth, const F* A, int64_t row, int64_t colum
   for (; c < columns; c += W) row_times_block<F, 1, 8>(x, depth, A + c, row, out + c);
 }
 
-template <class Problem>
-void run_slstm(const Problem& p, const Parallel& parallel,
-               void (*group)(const Problem&, const SlstmGroup&)) {
+template <class Which, class Problem> void run_slstm(const Problem& p, const Parallel& parallel) {
   const int64_t groups = slstm_groups(p.S);
   const double work = double(p.B * p.T * p.H) * double(4 * p.D * p.D + 100 * p.D);
   run_pieces(groups * p.H, work, parallel, [&](int64_t i) {
     const int64_t g = i / p.H;
-    group(p, {i % p.H, g, g * p.S / groups, (g + 1) * p.S / groups});
+    run_on_scratch<Which>(p, SlstmGroup{i % p.H, g, g * p.S / groups, (g + 1) * p.S / groups});
   });
 }
 

@@ -1,15 +1,17 @@
 #include "kernels/cpu/slstm_cell.h"
 
+// Forward of one head of a group of sequences, token by token: the cell is in slstm_cell.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
 template <class F, class IO> struct SlstmForwardUnit {
   const SlstmForward& p;
+  const SlstmGroup& group;
   SlstmHead<F, IO> head;
   F *state, *raw, *row;  // [4,ld] each but row [ld]
 
   SlstmForwardUnit(const SlstmForward& p_, const SlstmGroup& g, Bump& bump)
-      : p(p_), head(p_, g.head, bump) {
+      : p(p_), group(g), head(p_, g.head, bump) {
     state = bump.take<F>(4 * head.ld), raw = bump.take<F>(4 * head.ld);
     row = bump.take<F>(head.ld);
     if (bump.base) std::memset(row, 0, size_t(head.ld) * sizeof(F));
@@ -39,23 +41,17 @@ template <class F, class IO> struct SlstmForwardUnit {
       std::memcpy(head.state_row(static_cast<F*>(p.final_state), u.sequence, part),
                   state + part * head.ld, size_t(p.D) * sizeof(F));
   }
-};
 
-template <class F, class IO> void slstm_forward_unit(const SlstmForward& p, const SlstmGroup& g) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  SlstmForwardUnit<F, IO>(p, g, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const SlstmForwardUnit<F, IO> unit(p, g, bump);
-  const Units units{p.S, p.H, p.T, p.cu_seqlens, 0};
-  for (int64_t s = g.first; s < g.last; ++s) unit.sequence(units(s, g.head));
-}
+  void run() const {
+    each_sequence(p, group, [&](const Unit& u) { sequence(u); });
+  }
+};
 
 }  // namespace
 
 void slstm_forward(const SlstmForward& p, const Parallel& parallel) {
   by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_slstm(p, parallel, slstm_forward_unit<F, IO>); });
+          [&]<class F, class IO>(F, IO) { run_slstm<SlstmForwardUnit<F, IO>>(p, parallel); });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,4 +1,4 @@
-#include "kernels/cpu/blocks.h"
+#include "kernels/cpu/columns.h"
 #include "kernels/titans.h"
 
 // Backward of one head of one sequence, chunk by chunk from the last, W columns of the states at a
@@ -11,24 +11,20 @@
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
-template <class F, class IO> struct TitansBackwardUnit {
-  static constexpr int W = kLanes<F>;
-  const TitansBackward& p;
-  const Unit& u;
-  int64_t Kp, Vp;            // K and V rounded up to vectors
+template <class F, class IO> struct TitansBackwardUnit : ColumnsUnit<F, IO, TitansBackward> {
+  using Base = ColumnsUnit<F, IO, TitansBackward>;
+  using Base::W, Base::p, Base::u, Base::Kp, Base::Vp, Base::values, Base::load_columns;
   F *GM, *GS;                // [Vp][Kp]
   F *q, *k, *dq, *dk;        // [chunk][Kp]
   F *dtheta, *deta, *dkeep;  // [chunk][W], to be summed over the lanes
   F* states;                 // of W columns, memory and momentum: [chunk + 1][2][W][Kp]
   F* errors;                 // e: [chunk][W]
-  size_t padded_bytes;       // of those whose padding must be zero
 
-  TitansBackwardUnit(const TitansBackward& p_, const Unit& u_, Bump& bump) : p(p_), u(u_) {
+  TitansBackwardUnit(const TitansBackward& p_, const Unit& u_, Bump& bump) : Base(p_, u_) {
     const int64_t chunk = u.length < kTitansChunk ? u.length : kTitansChunk;
-    Kp = (p.K + W - 1) / W * W, Vp = (p.V + W - 1) / W * W;
     GM = bump.take<F>(Vp * Kp), GS = bump.take<F>(Vp * Kp);
     for (F** x : {&q, &k, &dq, &dk}) *x = bump.take<F>(chunk * Kp);
-    padded_bytes = bump.used;
+    bump.clear();  // their padding stays zero
     for (F** x : {&dtheta, &deta, &dkeep, &errors}) *x = bump.take<F>(chunk * W);
     states = bump.take<F>((chunk + 1) * 2 * W * Kp);
   }
@@ -47,38 +43,11 @@ template <class F, class IO> struct TitansBackwardUnit {
     for (F* x : {dtheta, deta, dkeep}) std::memset(x, 0, size_t(n * W) * sizeof(F));
   }
 
-  // The columns c .. c + W of a matrix [K,V], or of zeros, transposed.
-  void load_columns(const F* from, int64_t c, F* to) const {
-    const int64_t columns = p.V - c < W ? p.V - c : W;
-    std::memset(to, 0, size_t(W * Kp) * sizeof(F));
-    if (!from) return;
-    for (int64_t i = 0; i < p.K; ++i)
-      for (int64_t j = 0; j < columns; ++j) to[j * Kp + i] = from[i * p.V + c + j];
-  }
-  // This unit's matrix of a state [S,H,K,V], or null.
-  template <class T> T* own(T* of) const {
-    return of ? of + (u.sequence * p.H + u.head) * p.K * p.V : nullptr;
-  }
-
   void load_states(int64_t t, int64_t c) const {
-    if (t == 0) {
-      load_columns(own(static_cast<const F*>(p.state)), c, memory(0));
-      load_columns(own(static_cast<const F*>(p.momentum)), c, momentum(0));
-      return;
-    }
-    const int64_t slots = p.T / kTitansChunk, size = p.K * p.V;
-    const int64_t slot = u.begin / kTitansChunk + t / kTitansChunk - 1;
-    const F* const from =
-        static_cast<const F*>(p.states) + ((u.batch * p.H + u.head) * slots + slot) * 2 * size;
-    load_columns(from, c, memory(0)), load_columns(from + size, c, momentum(0));
-  }
-
-  // W values of a row of V, zeros beyond.
-  Vec<F> values(const Rows& from, int64_t t, int64_t c) const {
-    const int64_t n = p.V - c < W ? p.V - c : W;
-    Vec<F> x[1];
-    load_block<F, 1>(row_of<const IO>(from, u, t, 0) + c, n, x);
-    return x[0];
+    const F *m = this->own(static_cast<const F*>(p.state)),
+            *s = this->own(static_cast<const F*>(p.momentum));
+    if (t > 0) m = this->kept(t, kTitansChunk, 2), s = m + p.K * p.V;
+    load_columns(m, c, memory(0)), load_columns(s, c, momentum(0));
   }
 
   // The states of a chunk's W columns, from the first.
@@ -183,41 +152,18 @@ template <class F, class IO> struct TitansBackwardUnit {
     }
   }
 
-  void load_gradient(const void* from, F* to) const {
-    if (!from) return;
-    for (int64_t c = 0; c < p.V; c += W)
-      load_columns(own(static_cast<const F*>(from)), c, to + c * Kp);
-  }
-  void store_gradient(const F* from, void* to) const {
-    F* const out = own(static_cast<F*>(to));
-    if (!out) return;
-    for (int64_t i = 0; i < p.K; ++i)
-      for (int64_t c = 0; c < p.V; ++c) out[i * p.V + c] = from[c * Kp + i];
+  void run() const {
+    this->load_gradient(p.d_final_state, GM), this->load_gradient(p.d_final_momentum, GS);
+    chunks_from_the_end(u.length, kTitansChunk, [&](int64_t t0, int64_t n) { chunk(t0, n); });
+    this->store_gradient(GM, p.dstate), this->store_gradient(GS, p.dmomentum);
   }
 };
-
-template <class F, class IO> void titans_backward_unit(const TitansBackward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  const size_t zeros = TitansBackwardUnit<F, IO>(p, u, count).padded_bytes;
-  void* const scratch = thread_scratch(count.used);
-  std::memset(scratch, 0, zeros);
-  Bump bump{static_cast<char*>(scratch)};
-  const TitansBackwardUnit<F, IO> unit(p, u, bump);
-  unit.load_gradient(p.d_final_state, unit.GM), unit.load_gradient(p.d_final_momentum, unit.GS);
-  for (int64_t end = u.length; end > 0;) {
-    const int64_t begin = (end - 1) / kTitansChunk * kTitansChunk;
-    unit.chunk(begin, end - begin);
-    end = begin;
-  }
-  unit.store_gradient(unit.GM, p.dstate), unit.store_gradient(unit.GS, p.dmomentum);
-}
 
 }  // namespace
 
 void titans_backward(const TitansBackward& p, const Parallel& parallel) {
   by_type(p.type, [&]<class F, class IO>(F, IO) {
-    run_heads(p, 5, parallel, titans_backward_unit<F, IO>);
+    run_heads<TitansBackwardUnit<F, IO>>(p, p.K * p.V, 5, parallel);
   });
 }
 

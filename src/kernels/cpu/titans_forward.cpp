@@ -2,6 +2,8 @@
 #include "kernels/cpu/delta_product_scan.h"
 #include "kernels/titans.h"
 
+// Forward of one head of one sequence, token by token over blocks of columns: one pass over memory
+// and momentum does the update, the read-out and the product with the next key.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
@@ -132,25 +134,21 @@ template <class F, class IO> struct TitansForwardUnit {
     copy_matrix(from, row, p.K, p.V, static_cast<F*>(to) + (u.sequence * p.H + u.head) * p.K * p.V,
                 p.V);
   }
-};
 
-template <class F, class IO> void titans_forward_unit(const TitansForward& p, const Unit& u) {
-  const FlushDenormals flush;
-  Bump count{nullptr};
-  TitansForwardUnit<F, IO>(p, u, count);
-  Bump bump{static_cast<char*>(thread_scratch(count.used))};
-  const TitansForwardUnit<F, IO> unit(p, u, bump);
-  unit.load_state(p.state, unit.M), unit.load_state(p.momentum, unit.S);
-  if (u.length > 0)
-    for_each_block<F>(p.V, [&](int64_t c, auto nv) { unit.template block<nv()>(c); });
-  unit.store_state(unit.M, p.final_state), unit.store_state(unit.S, p.final_momentum);
-}
+  void run() const {
+    load_state(p.state, M), load_state(p.momentum, S);
+    if (u.length > 0)
+      for_each_block<F>(p.V, [&](int64_t c, auto nv) { this->template block<nv()>(c); });
+    store_state(M, p.final_state), store_state(S, p.final_momentum);
+  }
+};
 
 }  // namespace
 
 void titans_forward(const TitansForward& p, const Parallel& parallel) {
-  by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_heads(p, 4, parallel, titans_forward_unit<F, IO>); });
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads<TitansForwardUnit<F, IO>>(p, p.K * p.V, 4, parallel);
+  });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

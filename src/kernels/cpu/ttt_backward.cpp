@@ -30,6 +30,7 @@ template <class F, class IO> struct TttBackwardUnit : TttPiece<F, IO> {
     for (F** rows : {&d_o, &dP, &dG, &dq, &dk}) *rows = bump.take<F>(most * Dp);
     for (F** pairs : {&E, &CE}) *pairs = bump.take<F>(most * most);
     for (F** row : {&dweight, &dbias, &dg, &dx}) *row = bump.take<F>(Dp);
+    bump.clear();  // what pads rows and matrices
   }
 
   void load_kept(int64_t slot) const {
@@ -153,8 +154,9 @@ template <class F, class IO> struct TttBackwardUnit : TttPiece<F, IO> {
 }  // namespace
 
 void ttt_backward(const TttBackward& p, const Parallel& parallel) {
-  by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_ttt<TttBackwardUnit<F, IO>>(p, 9, parallel); });
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads<TttBackwardUnit<F, IO>>(p, p.D * p.D, 9, parallel);
+  });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,5 +1,6 @@
 #include "kernels/cpu/ttt_piece.h"
 
+// Forward of one head of one sequence, a mini-batch at a time: the products are in ttt_piece.h.
 namespace lrnn::kernels::LRNN_ISA {
 namespace {
 
@@ -11,6 +12,7 @@ template <class F, class IO> struct TttForwardUnit : TttPiece<F, IO> {
 
   TttForwardUnit(const TttForward& p, const Unit& u_, Bump& bump) : Base(p, u_, bump), out(p) {
     for (TttWeights<F>* x : {&now, &first}) *x = {bump.take<F>(Dp * Dp), bump.take<F>(Dp)};
+    bump.clear();  // what pads rows and matrices
   }
 
   void keep(int64_t slot) const {
@@ -48,8 +50,9 @@ template <class F, class IO> struct TttForwardUnit : TttPiece<F, IO> {
 }  // namespace
 
 void ttt_forward(const TttForward& p, const Parallel& parallel) {
-  by_type(p.type,
-          [&]<class F, class IO>(F, IO) { run_ttt<TttForwardUnit<F, IO>>(p, 3, parallel); });
+  by_type(p.type, [&]<class F, class IO>(F, IO) {
+    run_heads<TttForwardUnit<F, IO>>(p, p.D * p.D, 3, parallel);
+  });
 }
 
 }  // namespace lrnn::kernels::LRNN_ISA

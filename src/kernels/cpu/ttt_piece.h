@@ -147,21 +147,5 @@ template <class F, class IO> struct TttPiece {
   }
 };
 
-// Every head of every sequence by a Unit, which takes its memory from a Bump and runs; at `cost`
-// multiply-adds for a token and an element of W.
-template <class Which, class Problem>
-void run_ttt(const Problem& p, double cost, const Parallel& parallel) {
-  const double work = cost * double(p.B * p.T * p.H) * double(p.D * p.D + 256);
-  run_units({p.S, p.H, p.T, p.cu_seqlens, work}, parallel, [&](const Unit& u) {
-    const FlushDenormals flush;
-    Bump count{nullptr};
-    Which(p, u, count);
-    void* const scratch = thread_scratch(count.used);
-    std::memset(scratch, 0, count.used);  // what pads rows and matrices
-    Bump bump{static_cast<char*>(scratch)};
-    Which(p, u, bump).run();
-  });
-}
-
 }  // namespace
 }  // namespace lrnn::kernels::LRNN_ISA

@@ -1,6 +1,7 @@
 #pragma once
 #include "kernels/diagonal.h"
 #include "ops/by_sequence.h"
+#include "ops/fill_heads.h"
 #include "ops/gated_linear_attention/gated_linear_attention.h"
 #include "ops/rwkv7/rwkv7.h"
 
@@ -51,16 +52,11 @@ inline Diagonal as_diagonal(const Rwkv7& in) {
 
 // Tensors in, pointers out.
 inline void fill(kernels::DiagonalInputs& p, const Diagonal& in) {
-  p.type = kernel_type(in.k);
-  p.B = p.S = in.k.size(0), p.T = in.k.size(1), p.H = in.k.size(2), p.K = in.k.size(3);
-  p.V = in.v.size(3);
-  p.scale = in.scale, p.negative = in.negative;
-  if (in.q.defined()) p.q = kernel_rows(in.q);
-  p.k = kernel_rows(in.k), p.v = kernel_rows(in.v), p.log_decay = kernel_rows(in.log_decay);
+  fill_heads(p, in);
+  p.K = in.k.size(3), p.V = in.v.size(3), p.scale = in.scale, p.negative = in.negative;
+  p.log_decay = kernel_rows(in.log_decay);
   if (in.kk.defined()) p.kk = kernel_rows(in.kk), p.rate = kernel_rows(in.rate);
   p.state = data_or_null(in.state);
-  if (in.cu_seqlens.defined())
-    p.S = in.cu_seqlens.size(0) - 1, p.cu_seqlens = in.cu_seqlens.const_data_ptr<int64_t>();
 }
 
 inline void fill_gradients(kernels::DiagonalBackward& p, const DiagonalResult& d,

@@ -1,6 +1,7 @@
 #include "ops/linear_cross_entropy/chunks.h"
 #include "ops/rows.h"
 
+// The rows of a chunk of logits on the CPU: losses, and gradients in their place.
 namespace lrnn::ops {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "ops/node.h"
 #include "ops/torch.h"
 
+// A matrix per block of the channels, and its gradients.
 namespace lrnn::ops {
 namespace {
 

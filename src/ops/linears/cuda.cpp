@@ -5,6 +5,7 @@
 #include "ops/linears/few_linear.h"
 #include "ops/torch.h"
 
+// Products with few rows in the matrix, for CUDA tensors.
 namespace lrnn::ops::cuda {
 namespace {
 

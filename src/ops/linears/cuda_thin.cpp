@@ -7,6 +7,7 @@
 #include "ops/linears/thin_linear.h"
 #include "ops/torch.h"
 
+// Products of few rows of x, for CUDA tensors.
 namespace lrnn::ops::cuda {
 namespace {
 

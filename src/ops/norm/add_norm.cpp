@@ -6,6 +6,7 @@
 #include "ops/norm/norm.h"
 #include "ops/torch.h"
 
+// x + y and its RMSNorm in one call, forward and backward.
 namespace lrnn::ops {
 namespace {
 

@@ -3,6 +3,7 @@
 #include "ops/rows.h"
 #include "ops/torch.h"
 
+// RMSNorm and the L2 norm of CPU tensors.
 namespace lrnn::ops {
 namespace {
 

@@ -3,6 +3,7 @@
 #include "ops/swiglu/swiglu.h"
 #include "ops/torch.h"
 
+// silu(gate) times up, of CPU tensors.
 namespace lrnn::ops {
 namespace {
 

@@ -1,21 +1,17 @@
 #pragma once
 #include "kernels/ttt.h"
-#include "ops/declare.h"
+#include "ops/fill_heads.h"
 #include "ops/ttt/ttt.h"
 
 // Tensors in, pointers out: what the back ends of TTT-Linear share.
 namespace lrnn::ops {
 
 inline void fill(kernels::TttInputs& p, const Ttt& in) {
-  p.type = kernel_type(in.k);
-  p.B = p.S = in.k.size(0), p.T = in.k.size(1), p.H = in.k.size(2), p.D = in.k.size(3);
-  p.mini_batch = in.mini_batch, p.eps = in.eps;
-  if (in.q.defined()) p.q = kernel_rows(in.q);
-  p.k = kernel_rows(in.k), p.v = kernel_rows(in.v), p.eta = in.eta.const_data_ptr();
+  fill_heads(p, in);
+  p.D = in.k.size(3), p.mini_batch = in.mini_batch, p.eps = in.eps;
+  p.eta = in.eta.const_data_ptr();
   p.weight = in.weight.const_data_ptr(), p.bias = in.bias.const_data_ptr();
   p.W = data_or_null(in.W), p.b = data_or_null(in.b), p.position = data_or_null(in.position);
-  if (in.cu_seqlens.defined())
-    p.S = in.cu_seqlens.size(0) - 1, p.cu_seqlens = in.cu_seqlens.const_data_ptr<int64_t>();
 }
 
 // The weights before every piece of a mini-batch, which every device keeps.
@@ -38,13 +34,10 @@ inline void fill_results(kernels::TttForward& p, const TttResult& out,
 // `norm`: [S,H,2,D], what each sequence asks of weight and bias.
 inline void fill_gradients(kernels::TttBackward& p, const Backward<Ttt>& b, const Ttt& grads,
                            const Tensor& norm) {
-  if (grads.q.defined())
-    p.d_o = kernel_rows(b.d.o), p.dq = kernel_rows(grads.q);
-  else
-    p.q = {};
+  fill_head_gradients(p, b.d.o, grads);
   p.d_final_W = data_or_null(b.d.W), p.d_final_b = data_or_null(b.d.b);
   p.kept = b.kept[0].const_data_ptr();
-  p.dk = kernel_rows(grads.k), p.dv = kernel_rows(grads.v), p.deta = grads.eta.data_ptr();
+  p.deta = grads.eta.data_ptr();
   p.dW = data_or_null(grads.W), p.db = data_or_null(grads.b), p.dnorm = norm.data_ptr();
   if (grads.position.defined()) grads.position.zero_();  // a count has no derivative
 }

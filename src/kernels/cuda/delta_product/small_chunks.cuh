@@ -240,4 +240,13 @@ __device__ __forceinline__ void invert(Square& T, const StepRows& keys, const Ve
   __syncwarp();
 }
 
+// A warp for every head.
+template <class Problem>
+void launch_small_chunks(void (*kernel)(Problem, SmallKept), const Problem& p,
+                         const SmallKept& kept, void* stream) {
+  if (p.S * p.H == 0) return;
+  kernel<<<unsigned(p.S * p.H), 32, 0, static_cast<cudaStream_t>(stream)>>>(p, kept);
+  check_launch("delta_product");
+}
+
 }  // namespace lrnn::kernels::cuda::small_chunks

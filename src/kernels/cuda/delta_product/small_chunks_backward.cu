@@ -355,11 +355,8 @@ __global__ void __launch_bounds__(32, 12)
 }  // namespace
 
 void small_chunks_backward(const DeltaProductBackward& p, const SmallKept& kept, void* stream) {
-  if (p.S * p.H == 0) return;
-  const auto on = static_cast<cudaStream_t>(stream);
-  auto* kernel = p.log_gate ? small_chunk_backward<true> : small_chunk_backward<false>;
-  kernel<<<unsigned(p.S * p.H), 32, 0, on>>>(p, kept);
-  check_launch("delta_product");
+  launch_small_chunks(p.log_gate ? small_chunk_backward<true> : small_chunk_backward<false>, p,
+                      kept, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -197,11 +197,8 @@ __global__ void __launch_bounds__(32) small_chunk_forward(DeltaProductForward p,
 }  // namespace
 
 void small_chunks_forward(const DeltaProductForward& p, const SmallKept& kept, void* stream) {
-  if (p.S * p.H == 0) return;
-  const auto on = static_cast<cudaStream_t>(stream);
-  auto* kernel = p.log_gate ? small_chunk_forward<true> : small_chunk_forward<false>;
-  kernel<<<unsigned(p.S * p.H), 32, 0, on>>>(p, kept);
-  check_launch("delta_product");
+  launch_small_chunks(p.log_gate ? small_chunk_forward<true> : small_chunk_forward<false>, p, kept,
+                      stream);
 }
 
 int64_t small_chunks_slots(const DeltaProductInputs& p) { return chunk_slots(p, kSteps); }

@@ -28,12 +28,9 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
   R* const totals = d_out + kDiagonalStage * plan.columns;  // [2][warps][kinds][size]
   const DiagonalPlace<kRows, kColumns> at(p, plan);
   const Span span = span_of(p, at.s);
-  const int64_t state_size = p.K * p.V, head = (at.s * p.H + at.h) * state_size;
+  const int64_t state_size = p.K * p.V;
   R G[kRows][kColumns] = {};
-  if (p.d_final_state) {
-    const R* const from = static_cast<const R*>(p.d_final_state) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { G[i][j] = from[e]; });
-  }
+  load_state(G, p.d_final_state, p, at);
   const int64_t chunks = (span.length + kDiagonalStage - 1) / kDiagonalStage;
   for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
     const int64_t first = chunk * kDiagonalStage;
@@ -135,9 +132,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
       }
     }
   }
-  if (!p.dstate) return;
-  R* const to = static_cast<R*>(p.dstate) + head;
-  each_element(p, at, [&](int i, int j, int64_t e) { to[e] = G[i][j]; });
+  store_state(G, p.dstate, p, at);
 }
 
 // One element of the K-vectors' gradients.
@@ -188,11 +183,8 @@ void launch(const DiagonalBackward& p, void* sums, cudaStream_t stream) {
 
 void diagonal_backward(const DiagonalBackward& p, void* sums, void* stream) {
   if (p.S == 0 || p.H == 0) return;
-  with_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, sums, on)
-                             : launch<float, kRows, kColumns>(p, sums, on);
+  with_tile<kDiagonalColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
+    launch<R, kRows, kColumns>(p, sums, static_cast<cudaStream_t>(stream));
   });
   check_launch("diagonal");
 }

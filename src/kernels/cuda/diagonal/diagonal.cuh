@@ -33,13 +33,22 @@ template <class R, int kRows, int kColumns> DiagonalPlan diagonal_plan(int64_t K
   return plan;
 }
 
-// Calls f(rows, columns of a tile) for the number of keys.
-template <class F> void with_tile(int64_t K, F&& f) {
-  if (K <= 128)
-    f(std::integral_constant<int, 4>(), std::integral_constant<int, 4>());
-  else
-    f(std::integral_constant<int, 16>(), std::integral_constant<int, 1>());
+// Calls f<type of sums, rows, columns of a tile> for the type and the number of keys; with few keys
+// a tile has kColumns.
+template <int kColumns, class F> void with_tile(Type type, int64_t K, F&& f) {
+  const auto typed = [&]<class R>() {
+    K <= 128 ? f.template operator()<R, 4, kColumns>() : f.template operator()<R, 16, 1>();
+  };
+  type == Type::kFloat64 ? typed.template operator()<double>() : typed.template operator()<float>();
 }
+template <int kColumns> int64_t groups_of_columns(Type type, int64_t K, int64_t V) {
+  int64_t groups = 0;
+  with_tile<kColumns>(type, K, [&]<class R, int kRows, int kTile>() {
+    groups = diagonal_plan<R, kRows, kTile>(K, V).groups;
+  });
+  return groups;
+}
+constexpr int kDiagonalColumns = 4;
 
 template <int kRows, int kColumns> struct DiagonalPlace {
   int64_t s, h, v0;   // v0: the block's first column
@@ -167,6 +176,24 @@ __device__ __forceinline__ void each_element(const Inputs& p,
       const int64_t k = at.k0 + i, v = at.v0 + at.c0 + j;
       if (k < p.K && v < p.V) f(i, j, k * p.V + v);
     }
+}
+
+// A tile of a state [S,H,K,V], which is left as it is where there is none.
+template <class R, int kRows, int kColumns, class Inputs>
+__device__ __forceinline__ void load_state(R (&S)[kRows][kColumns], const void* from,
+                                           const Inputs& p,
+                                           const DiagonalPlace<kRows, kColumns>& at) {
+  if (!from) return;
+  const R* const head = static_cast<const R*>(from) + (at.s * p.H + at.h) * (p.K * p.V);
+  each_element(p, at, [&](int i, int j, int64_t e) { S[i][j] = head[e]; });
+}
+template <class R, int kRows, int kColumns, class Inputs>
+__device__ __forceinline__ void store_state(const R (&S)[kRows][kColumns], void* to,
+                                            const Inputs& p,
+                                            const DiagonalPlace<kRows, kColumns>& at) {
+  if (!to) return;
+  R* const head = static_cast<R*>(to) + (at.s * p.H + at.h) * (p.K * p.V);
+  each_element(p, at, [&](int i, int j, int64_t e) { head[e] = S[i][j]; });
 }
 
 template <class Inputs>

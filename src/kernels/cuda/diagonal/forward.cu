@@ -18,10 +18,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
   const Span span = span_of(p, at.s);
   const int64_t state_size = p.K * p.V;
   R S[kRows][kColumns] = {};
-  if (p.state) {
-    const R* const from = static_cast<const R*>(p.state) + (at.s * p.H + at.h) * state_size;
-    each_element(p, at, [&](int i, int j, int64_t e) { S[i][j] = from[e]; });
-  }
+  load_state(S, p.state, p, at);
   int64_t slot = first_kept(p, at.s, kDiagonalStage);
   for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
     const int count = int(min(int64_t(kDiagonalStage), span.length - first));
@@ -51,8 +48,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
       }
     }
   }
-  R* const to = static_cast<R*>(p.final_state) + (at.s * p.H + at.h) * state_size;
-  each_element(p, at, [&](int i, int j, int64_t e) { to[e] = S[i][j]; });
+  store_state(S, p.final_state, p, at);
 }
 
 template <class R, int kRows, int kColumns>
@@ -70,22 +66,13 @@ void launch(const DiagonalForward& p, cudaStream_t stream) {
 int64_t diagonal_kept(const DiagonalInputs& p) { return kept_states(p, kDiagonalStage); }
 
 int64_t diagonal_groups(const DiagonalInputs& p) {
-  int64_t groups = 0;
-  with_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    groups = p.type == Type::kFloat64 ? diagonal_plan<double, kRows, kColumns>(p.K, p.V).groups
-                                      : diagonal_plan<float, kRows, kColumns>(p.K, p.V).groups;
-  });
-  return groups;
+  return groups_of_columns<kDiagonalColumns>(p.type, p.K, p.V);
 }
 
 void diagonal_forward(const DiagonalForward& p, void* stream) {
   if (p.S == 0 || p.H == 0) return;
-  with_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, on)
-                             : launch<float, kRows, kColumns>(p, on);
+  with_tile<kDiagonalColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
+    launch<R, kRows, kColumns>(p, static_cast<cudaStream_t>(stream));
   });
   check_launch("diagonal");
 }

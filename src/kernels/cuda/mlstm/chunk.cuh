@@ -72,6 +72,18 @@ struct MlstmGatePair {
   __device__ __forceinline__ bool took_input(int j) const { return i[j] >= kept(j); }
 };
 
+// Sums up to each of the 64 tokens of which a lane has two, lane and lane + 32.
+template <class R> __device__ __forceinline__ void running_sums(R (&x)[2], int lane) {
+#pragma unroll
+  for (int j = 0; j < 2; ++j)
+#pragma unroll
+    for (int d = 1; d < 32; d *= 2) {
+      const R other = __shfl_up_sync(0xffffffffu, x[j], d);
+      if (lane >= d) x[j] += other;
+    }
+  x[1] += __shfl_sync(0xffffffffu, x[0], 31);
+}
+
 // Runs m through a chunk; all lanes of a warp. Returns m after it. Tokens beyond the end keep the
 // state as it is and put nothing in.
 __device__ __forceinline__ float mlstm_gates(const MlstmInputs& p, const MlstmPlace& at,
@@ -101,13 +113,8 @@ __device__ __forceinline__ float mlstm_gates(const MlstmInputs& p, const MlstmPl
   for (int j = 0; j < 2; ++j) {
     // A factor of exp(-10000) is zero, and unlike one of exp(-inf) it can be taken back.
     P[j] = kLog2e<double> * double(fmaxf(decay[j] + pair.before[j] - pair.m[j], -1e4f));
-#pragma unroll
-    for (int d = 1; d < 32; d *= 2) {
-      const double other = __shfl_up_sync(0xffffffffu, P[j], d);
-      if (at.lane >= d) P[j] += other;
-    }
   }
-  P[1] += __shfl_sync(0xffffffffu, P[0], 31);
+  running_sums(P, at.lane);
 #pragma unroll
   for (int j = 0; j < 2; ++j) {
     const int t = at.lane + 32 * j;
@@ -264,6 +271,16 @@ template <class F> void with_mlstm_kind(const MlstmInputs& p, bool states, F&& f
   };
   p.type == Type::kBFloat16 ? by_size(std::integral_constant<Type, Type::kBFloat16>())
                             : by_size(std::integral_constant<Type, Type::kFloat32>());
+}
+
+// A block for every sequence and head.
+template <class Problem>
+void launch_mlstm(void (*kernel)(Problem, MlstmKept, MlstmWide), size_t bytes, const Problem& p,
+                  const MlstmKept& kept, void* stream) {
+  allow_shared(kernel, bytes);
+  kernel<<<unsigned(p.S * p.H), kMlstmThreads, bytes, static_cast<cudaStream_t>(stream)>>>(
+      p, kept, MlstmWide(p));
+  check_launch("mlstm");
 }
 
 }  // namespace lrnn::kernels::cuda

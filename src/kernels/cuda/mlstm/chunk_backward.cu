@@ -99,16 +99,12 @@ bool mlstm_chunk_fits(const MlstmInputs& p) {
 void mlstm_chunk_backward(const MlstmBackward& p, void* stream) {
   if (p.S * p.H == 0) return;
   const MlstmKept kept(p, static_cast<float*>(const_cast<void*>(p.states)));
-  const MlstmWide wide(p);
   const bool states = p.C || p.dfinal_C || p.dfinal_n || p.T > kMlstmRows;
   with_mlstm_kind(p, states, [&](auto type, auto size, auto with) {
     const auto kernel = backward<type.value, size.value, with.value>;
     constexpr size_t kBytes = MlstmBackwardLayout<type.value, size.value, with.value>::kBytes;
-    allow_shared(kernel, kBytes);
-    kernel<<<unsigned(p.S * p.H), kMlstmThreads, kBytes, static_cast<cudaStream_t>(stream)>>>(
-        p, kept, wide);
+    launch_mlstm(kernel, kBytes, p, kept, stream);
   });
-  check_launch("mlstm");
 }
 
 }  // namespace lrnn::kernels::cuda

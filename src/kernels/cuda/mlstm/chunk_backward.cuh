@@ -262,17 +262,8 @@ template <Type kType, int kSize, bool kStates> struct MlstmBackwardRun {
     }
     forget[0] += __shfl_sync(0xffffffffu, forget[1], 0);
     if (kStates) {
-      float earlier[2], state = 0;
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        earlier[j] = after[j];
-#pragma unroll
-        for (int d = 1; d < 32; d *= 2) {
-          const float x = __shfl_up_sync(0xffffffffu, earlier[j], d);
-          if (at.lane >= d) earlier[j] += x;
-        }
-      }
-      earlier[1] += __shfl_sync(0xffffffffu, earlier[0], 31);
+      float earlier[2] = {after[0], after[1]}, state = 0;
+      running_sums(earlier, at.lane);
 #pragma unroll
       for (int w = 0; w < kSize / 16; ++w) state += sums.state[w];
 #pragma unroll

@@ -124,15 +124,11 @@ int64_t mlstm_chunk_kept(const MlstmInputs& p) { return MlstmKept(p, nullptr).to
 void mlstm_chunk_forward(const MlstmForward& p, void* stream) {
   if (p.S * p.H == 0) return;
   const MlstmKept kept(p, static_cast<float*>(p.states));
-  const MlstmWide wide(p);
   with_mlstm_kind(p, p.C || p.T > kMlstmRows, [&](auto type, auto size, auto states) {
     const auto kernel = forward<type.value, size.value, states.value>;
     constexpr size_t kBytes = Layout<type.value, size.value, states.value>::kBytes;
-    allow_shared(kernel, kBytes);
-    kernel<<<unsigned(p.S * p.H), kMlstmThreads, kBytes, static_cast<cudaStream_t>(stream)>>>(
-        p, kept, wide);
+    launch_mlstm(kernel, kBytes, p, kept, stream);
   });
-  check_launch("mlstm");
 }
 
 }  // namespace lrnn::kernels::cuda

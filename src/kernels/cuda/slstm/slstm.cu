@@ -60,6 +60,14 @@ template <int kRows> struct Group {
       longest = max(longest, span[r].length);
     }
   }
+  // Of row r, which only the run of the kernel knows.
+  __device__ __forceinline__ Span of(int r) const {
+    Span found = span[0];
+#pragma unroll
+    for (int i = 1; i < kRows; ++i)
+      if (r == i) found = span[i];
+    return found;
+  }
 };
 
 // How the numbers of one step of one unit depend on those before.
@@ -130,10 +138,7 @@ __global__ void __launch_bounds__(1024) forward(const SlstmForward p, int kept) 
     __syncthreads();
     for (int u = threadIdx.x; u < kRows * D; u += blockDim.x) {
       const int r = u / D, d = u % D;
-      Span span = group.span[0];
-#pragma unroll
-      for (int i = 1; i < kRows; ++i)
-        if (r == i) span = group.span[i];
+      const Span span = group.of(r);
       if (t >= span.length) continue;
       const R* const raw = gates + r * 4 * D + d;
       R &c = cnm[u], &n = cnm[kRows * D + u], &m = cnm[2 * kRows * D + u];
@@ -185,10 +190,7 @@ __global__ void __launch_bounds__(1024)
   for (int64_t t = group.longest - 1; t >= 0; --t) {
     for (int u = threadIdx.x; u < kRows * D; u += blockDim.x) {
       const int r = u / D, d = u % D;
-      Span span = group.span[0];
-#pragma unroll
-      for (int i = 1; i < kRows; ++i)
-        if (r == i) span = group.span[i];
+      const Span span = group.of(r);
       R* const out = dgates + r * 4 * D + d;
       if (t >= span.length) {
         out[0] = out[D] = out[2 * D] = out[3 * D] = 0;

@@ -48,16 +48,9 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
   R* const totals = d_out + kDiagonalStage * plan.columns;  // [2][warps][one]
   const DiagonalPlace<kRows, kColumns> at(p, plan);
   const Span span = span_of(p, at.s);
-  const int64_t state_size = p.K * p.V, head = (at.s * p.H + at.h) * state_size;
+  const int64_t state_size = p.K * p.V;
   R GM[kRows][kColumns] = {}, GS[kRows][kColumns] = {};
-  if (p.d_final_state) {
-    const R* const from = static_cast<const R*>(p.d_final_state) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { GM[i][j] = from[e]; });
-  }
-  if (p.d_final_momentum) {
-    const R* const from = static_cast<const R*>(p.d_final_momentum) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { GS[i][j] = from[e]; });
-  }
+  load_state(GM, p.d_final_state, p, at), load_state(GS, p.d_final_momentum, p, at);
   const int64_t chunks = (span.length + kDiagonalStage - 1) / kDiagonalStage;
   for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
     const int64_t first = chunk * kDiagonalStage;
@@ -138,14 +131,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
       }
     }
   }
-  if (p.dstate) {
-    R* const to = static_cast<R*>(p.dstate) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { to[e] = GM[i][j]; });
-  }
-  if (p.dmomentum) {
-    R* const to = static_cast<R*>(p.dmomentum) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { to[e] = GS[i][j]; });
-  }
+  store_state(GM, p.dstate, p, at), store_state(GS, p.dmomentum, p, at);
 }
 
 // One of the sums of a token and head.
@@ -191,11 +177,8 @@ void launch(const TitansBackward& p, void* sums, cudaStream_t stream) {
 
 void titans_backward(const TitansBackward& p, void* sums, void* stream) {
   if (p.S == 0 || p.H == 0) return;
-  with_titans_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, sums, on)
-                             : launch<float, kRows, kColumns>(p, sums, on);
+  with_tile<kTitansColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
+    launch<R, kRows, kColumns>(p, sums, static_cast<cudaStream_t>(stream));
   });
   check_launch("titans");
 }

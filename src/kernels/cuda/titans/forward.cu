@@ -15,16 +15,9 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
   const TitansStage<R> stage(reinterpret_cast<R*>(memory), size, plan.columns);
   const DiagonalPlace<kRows, kColumns> at(p, plan);
   const Span span = span_of(p, at.s);
-  const int64_t state_size = p.K * p.V, head = (at.s * p.H + at.h) * state_size;
+  const int64_t state_size = p.K * p.V;
   R M[kRows][kColumns] = {}, S[kRows][kColumns] = {};
-  if (p.state) {
-    const R* const from = static_cast<const R*>(p.state) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { M[i][j] = from[e]; });
-  }
-  if (p.momentum) {
-    const R* const from = static_cast<const R*>(p.momentum) + head;
-    each_element(p, at, [&](int i, int j, int64_t e) { S[i][j] = from[e]; });
-  }
+  load_state(M, p.state, p, at), load_state(S, p.momentum, p, at);
   int64_t slot = first_kept(p, at.s, kDiagonalStage);
   for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
     const int count = int(min(int64_t(kDiagonalStage), span.length - first));
@@ -53,9 +46,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
       }
     }
   }
-  R *const to = static_cast<R*>(p.final_state) + head, *const momentum_to =
-                                                           static_cast<R*>(p.final_momentum) + head;
-  each_element(p, at, [&](int i, int j, int64_t e) { to[e] = M[i][j], momentum_to[e] = S[i][j]; });
+  store_state(M, p.final_state, p, at), store_state(S, p.final_momentum, p, at);
 }
 
 template <class R, int kRows, int kColumns>
@@ -72,22 +63,13 @@ void launch(const TitansForward& p, cudaStream_t stream) {
 int64_t titans_kept(const TitansInputs& p) { return kept_states(p, kDiagonalStage); }
 
 int64_t titans_groups(const TitansInputs& p) {
-  int64_t groups = 0;
-  with_titans_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    groups = p.type == Type::kFloat64 ? diagonal_plan<double, kRows, kColumns>(p.K, p.V).groups
-                                      : diagonal_plan<float, kRows, kColumns>(p.K, p.V).groups;
-  });
-  return groups;
+  return groups_of_columns<kTitansColumns>(p.type, p.K, p.V);
 }
 
 void titans_forward(const TitansForward& p, void* stream) {
   if (p.S == 0 || p.H == 0) return;
-  with_titans_tile(p.K, [&](auto rows, auto columns) {
-    constexpr int kRows = decltype(rows)::value, kColumns = decltype(columns)::value;
-    const auto on = static_cast<cudaStream_t>(stream);
-    p.type == Type::kFloat64 ? launch<double, kRows, kColumns>(p, on)
-                             : launch<float, kRows, kColumns>(p, on);
+  with_tile<kTitansColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
+    launch<R, kRows, kColumns>(p, static_cast<cudaStream_t>(stream));
   });
   check_launch("titans");
 }

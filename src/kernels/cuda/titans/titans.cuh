@@ -6,12 +6,7 @@
 // in every thread. Backward holds those of eight tokens, so tiles are half as large.
 namespace lrnn::kernels::cuda {
 
-template <class F> void with_titans_tile(int64_t K, F&& f) {
-  if (K <= 128)
-    f(std::integral_constant<int, 4>(), std::integral_constant<int, 2>());
-  else
-    f(std::integral_constant<int, 16>(), std::integral_constant<int, 1>());
-}
+constexpr int kTitansColumns = kDiagonalColumns / 2;
 
 // A stage of tokens in shared memory: queries and keys [stage][size], values [stage][columns] and
 // gates [stage][3].

@@ -32,6 +32,20 @@ __device__ __forceinline__ void fetch_weights(uint32_t stage, const GatedMlp& p,
   fetch_tiles<kUnits, D, kThreads>(rank, stage + L::down, p.down + unit, p.hidden, D, kUnits);
 }
 
+// Waits for the weights of a chunk and asks for those of the next; where they lie.
+template <int D>
+__device__ __forceinline__ uint32_t next_stage(uint32_t stages, const GatedMlp& p, int chunk,
+                                               int chunks) {
+  using L = Layout<D>;
+  copy_wait<0>();
+  wgmma::publish();
+  __syncthreads();
+  if (chunk + 1 < chunks)
+    fetch_weights<D>(stages + (chunk + 1) % 2 * L::kStage, p, int64_t(chunk + 1) * kUnits);
+  copy_commit();
+  return stages + chunk % 2 * L::kStage;
+}
+
 // acc [64 rows, 64 units] = X W^T for the rows of this warp group and rows of units W, or X W for
 // kAcross and rows of outputs W.
 template <int D, bool kAcross>
@@ -98,13 +112,7 @@ __global__ void __launch_bounds__(kThreads, 1) mlp_forward(const GatedMlp p, uin
   clear(out);
   const int chunks = int(p.hidden / kUnits);
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const uint32_t stage = stages + chunk % 2 * L::kStage;
-    copy_wait<0>();
-    wgmma::publish();
-    __syncthreads();
-    if (chunk + 1 < chunks)
-      fetch_weights<D>(stages + (chunk + 1) % 2 * L::kStage, p, int64_t(chunk + 1) * kUnits);
-    copy_commit();
+    const uint32_t stage = next_stage<D>(stages, p, chunk, chunks);
     float gate[8][4], up[8][4];
     wgmma::fence();
     from_input<D, false>(gate, input, stage + L::gate);
@@ -146,13 +154,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   clear(dx);
   const int chunks = int(p.hidden / kUnits);
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    const uint32_t stage = stages + chunk % 2 * L::kStage;
-    copy_wait<0>();
-    wgmma::publish();
-    __syncthreads();
-    if (chunk + 1 < chunks)
-      fetch_weights<D>(stages + (chunk + 1) % 2 * L::kStage, p, int64_t(chunk + 1) * kUnits);
-    copy_commit();
+    const uint32_t stage = next_stage<D>(stages, p, chunk, chunks);
     float gate[8][4], up[8][4], dh[8][4];
     wgmma::fence();
     from_input<D, false>(gate, input, stage + L::gate);
