@@ -165,6 +165,22 @@ def check_kda():
     refused(TypeError, "unexpected keyword argument 'gk'", lrnn.fla.fused_recurrent_kda, q, k, v, g, beta, gk=g)
 
 
+def check_faint_gates():
+    """Tokens that forget all but exp(-40) of the state: their gates' gradients are next to nothing, and not rounding errors."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 100, 2, 16)
+    g, beta = -torch.rand(1, 100, 2), torch.rand(1, 100, 2)
+    g[:, ::3] = -40
+    gradients = []
+    for kind in (torch.float32, torch.float64):
+        x = [t.to(kind).requires_grad_() for t in (q, F.normalize(k, dim=-1), v, g, beta)]
+        o, _ = lrnn.fla.chunk_gated_delta_rule(*x)
+        gradients.append(torch.autograd.grad(o.square().sum(), x[3])[0].double())
+    got, want = gradients
+    close(got, want, 1e-5, "gates' gradients")
+    assert (got - want)[:, ::3].abs().max() < 1e-12, "a rounding error where nothing is left"
+
+
 def check_delta_product():
     for packed in (False, True):
         p, S, cu = shapes(packed)
