@@ -295,6 +295,10 @@ def check_refusals():
     refused(ValueError, "2 sequences need as many", fla.chunk_gla, q[:1], k[:1], v[:1], k[:1], initial_state=torch.zeros(1, H, K, K),
             cu_seqlens=torch.tensor([0, 2, 5]))
     refused(no, "no beta per value channel", fla.fused_recurrent_delta_rule, q, k, v, v)
+    refused(TypeError, "q must be floating point, got torch.int32", fla.chunk_delta_rule, q.int(), k, v, beta)
+    refused(ValueError, "a gate per head, got [2, 5, 2, 4]", fla.chunk_gated_delta_rule, q, k, v, k, beta)
+    refused(lrnn.Error, "accuracy must be fast, accurate or exact, got 'best'", fla.enable, accuracy="best")
+    refused(lrnn.Error, "[delta_rule] k must be a Tensor, got list", fla.chunk_delta_rule, q, [k], v, beta)
     refused(no, "no context parallelism (cp_context)", fla.chunk_gated_delta_rule, q, k, v, beta, beta, cp_context=object())
     refused(no, "no gates per key channel (gk)", fla.fused_recurrent_gated_delta_rule, q, k, v, gk=k)
     refused(no, "no gates per value channel (gv)", fla.fused_recurrent_gla, q, k, v, gv=v)
