@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """fla's own model on fla's kernels and, after lrnn.fla.enable(), on lrnn's: tokens per second and loss curves,
-from the same weights and tokens in one process. One JSON line per engine, then one that compares them.
+from the same weights and tokens in one process. Two JSON lines per engine: the run, and how it compares with fla's.
 
   PYTHONPATH=build/python python3 bench/fla_training.py                   # the 340M DeltaNet, 200 updates of 16 x 2048
   ... --weights FOLDER --tokens windows.npy --eval held_out.npy --json F  # a model and windows of yours
@@ -9,8 +9,12 @@ Trained as fla's users do: float32 weights with bfloat16 autocast, clipping, fus
 the papers' 340M DeltaNet (width 1024, 24 layers, 8 heads, range [-1,1]) with fla's initial weights; FOLDER is
 what `lrnn export --dtype float32` writes. Without --tokens the text is drawn: a Zipf distribution that moves with
 the token before, so there is something to learn at once. A file of tokens is [updates, batch, length]; of a
-window's T tokens T-1 are targets. The engine lrnn-fast is lrnn with accuracy="fast". The learning rate follows
-src/training/schedule.cpp. flash-linear-attention and transformers are those that can be imported.
+window's T tokens T-1 are targets. The learning rate follows src/training/schedule.cpp. flash-linear-attention and
+transformers are those that can be imported.
+
+Engines: fla; lrnn; lrnn-fast is lrnn with accuracy="fast"; fla-again is fla once more; fla-nudged is fla from weights
+each of which is one unit in the last place off, up or down by chance. The last two say how far apart two curves lie
+that nobody would call different: rounding alone moves them so far.
 """
 
 import argparse
@@ -19,6 +23,7 @@ import json
 import math
 import os
 import statistics
+import subprocess
 import time
 import warnings
 
@@ -32,7 +37,7 @@ BLOCK = 10  # updates between two looks at the clock: nobody waits for a GPU aft
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--engines", nargs="+", choices=["lrnn", "lrnn-fast", "fla"], default=["lrnn", "fla"])
+    add("--engines", nargs="+", choices=["lrnn", "lrnn-fast", "fla", "fla-again", "fla-nudged"], default=["lrnn", "fla"])
     add("--steps", type=int, default=200, help="updates of each engine")
     add("--weights", metavar="FOLDER", help="config.json and model.safetensors to begin with")
     add("--tokens", metavar="FILE", help=".npy, integers [updates, batch, length]")
@@ -42,6 +47,10 @@ def arguments():
     add("--width", type=int, default=1024)
     add("--layers", type=int, default=24)
     add("--vocabulary", type=int, default=32000)
+    add("--lowest", type=int, choices=[-1, 0], default=-1, help="eigenvalue: the range [-1,1] or [0,1]")
+    add("--tied", action="store_true", help="the embedding is the head")
+    add("--std", type=float, default=0.02, help="of the initial weights")
+    add("--warm", type=int, default=0, help="updates of every engine before the first is timed, for what compiles and tunes itself")
     add("--lr", type=float, default=3e-4)
     add("--warmup", type=int, default=0)
     add("--schedule", choices=["constant", "cosine"], default="constant")
@@ -88,12 +97,21 @@ def build(a):
     else:
         config = fla.models.DeltaNetConfig(
             hidden_size=a.width, num_hidden_layers=a.layers, num_heads=a.width // 128 or 1, vocab_size=a.vocabulary,
-            allow_neg_eigval=True)
+            allow_neg_eigval=a.lowest < 0, tie_word_embeddings=a.tied, initializer_range=a.std)
         with torch.device(a.device):
             model = fla.models.DeltaNetForCausalLM(config)
     assert all(p.dtype == torch.float32 for p in model.parameters())
     model.config.use_cache = False
     return model.train()
+
+
+def nudge(model):
+    """Every weight to its neighbour in float32, above or below."""
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(1)
+    with torch.no_grad():
+        for p in model.parameters():
+            up = torch.rand(p.shape, generator=generator, device=p.device) < 0.5
+            p.copy_(torch.nextafter(p, torch.where(up, math.inf, -math.inf)))
 
 
 def adamw(a, model):
@@ -150,16 +168,58 @@ def profile(a, model, optimizer, tokens, engine):
     return kernels
 
 
-def train(a, engine, batches, held_out):
+def others_on_the_gpu():
+    """The processes on the GPU beside this one, as nvidia-smi knows them; None where it does not even know of this one."""
+    try:
+        said = subprocess.run(["nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader"], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    known = said.stdout.split()
+    return len(known) - 1 if said.returncode == 0 and known else None
+
+
+def on_kernels_of(a, engine):
+    """Model and optimizer, on the engine's kernels."""
     import lrnn
 
     lrnn.fla.disable()
-    if engine != "fla":
+    if engine.startswith("lrnn"):
         lrnn.fla.enable(accuracy="fast" if engine == "lrnn-fast" else None)
+    model = build(a)
+    if engine == "fla-nudged":
+        nudge(model)
+    return model, adamw(a, model)
+
+
+def rest(a):
+    """Forgets the model before."""
+    gc.collect()
+    if a.device != "cpu":
+        torch.cuda.empty_cache()
+
+
+def warm_up(a, batches):
+    for engine in a.engines:
+        if engine in ("fla-again", "fla-nudged") and "fla" in a.engines:
+            continue
+        begin = time.perf_counter()
+        model, optimizer = on_kernels_of(a, engine)
+        for step, tokens in enumerate(batches[: a.warm]):
+            update(a, model, optimizer, tokens, step)
+        if a.device != "cpu":
+            torch.cuda.synchronize()
+        print(json.dumps({"warm": engine, "updates": a.warm, "s": time.perf_counter() - begin}), flush=True)
+        del model, optimizer
+        rest(a)
+
+
+def train(a, engine, batches, held_out):
+    import lrnn
+
     on_gpu = a.device != "cpu"
     wait = torch.cuda.synchronize if on_gpu else lambda: None
-    model = build(a)
-    optimizer = adamw(a, model)
+    model, optimizer = on_kernels_of(a, engine)
+    beside = others_on_the_gpu() if on_gpu else None
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     wait()
@@ -180,7 +240,8 @@ def train(a, engine, batches, held_out):
     run = {
         "engine": engine, "parameters": sum(p.numel() for p in model.parameters()), "updates": len(losses),
         "tokens_per_s": batches[0].numel() / step, "step_ms": 1e3 * step, "first_update_s": first,
-        "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None}
+        "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None, "others_on_the_gpu": [beside, others_on_the_gpu()] if on_gpu else None,
+        "step_ms_by_10": [round(1e3 * block, 2) for block in blocks]}
     run["losses"] = torch.stack(losses).tolist()
     if held_out:
         model.eval()
@@ -195,19 +256,35 @@ def train(a, engine, batches, held_out):
     return run
 
 
+def means(losses, size=10):
+    """Of windows of updates: what batches add to single losses is less there."""
+    return [sum(losses[i : i + size]) / size for i in range(0, len(losses) - size + 1, size)]
+
+
+def apart(one, other):
+    """How far two curves lie from each other: mean and largest |difference|, by update and by window."""
+    off = [abs(x - y) for x, y in zip(one, other)]
+    by_10 = [abs(x - y) for x, y in zip(means(one), means(other))]
+    out = {"mean": sum(off) / len(off), "most": max(off)}
+    if len(off) > 100:
+        out["mean_of_the_first_100"] = sum(off[:100]) / 100
+    if by_10:
+        out |= {"mean_by_10": sum(by_10) / len(by_10), "most_by_10": max(by_10), "last_10": by_10[-1]}
+    return out
+
+
 def compared(runs):
-    """Each engine beside fla."""
+    """Each engine beside fla, and beside the nudged one."""
     out = {}
     for engine, run in runs.items():
         if engine == "fla" or "fla" not in runs:
             continue
-        off = [abs(x - y) for x, y in zip(runs["fla"]["losses"], run["losses"])]
-        late = off[len(off) // 2 :]
-        out[engine] = {
-            "speedup": run["tokens_per_s"] / runs["fla"]["tokens_per_s"], "difference_mean": sum(off) / len(off),
-            "difference_most": max(off), "difference_mean_second_half": sum(late) / len(late)}
+        theirs = runs["fla"]
+        out[engine] = {"speedup": run["tokens_per_s"] / theirs["tokens_per_s"], "difference": apart(theirs["losses"], run["losses"])}
+        if "fla-nudged" in runs and engine != "fla-nudged":
+            out[engine]["difference_from_nudged"] = apart(runs["fla-nudged"]["losses"], run["losses"])
         if "eval_loss" in run:
-            out[engine]["difference_eval"] = abs(run["eval_loss"] - runs["fla"]["eval_loss"])
+            out[engine]["difference_eval"] = abs(run["eval_loss"] - theirs["eval_loss"])
     return out
 
 
@@ -218,17 +295,17 @@ def main():
     batches = [tokens.to(a.device) for tokens in batches]
     held_out = [tokens.to(a.device) for tokens in stored(a.eval)] if a.eval else []
     result = {"settings": vars(a), "runs": {}, "compared": {}}
+    if a.warm:
+        warm_up(a, batches)
     for engine in a.engines:
         result["runs"][engine] = train(a, engine, batches, held_out)
-        gc.collect()  # the model before
-        if a.device != "cpu":
-            torch.cuda.empty_cache()
+        rest(a)
         result["compared"] = compared(result["runs"])
+        if engine in result["compared"]:
+            print(json.dumps({engine: result["compared"][engine]}), flush=True)
         if a.json:  # after every engine: what is done is not lost
             with open(a.json, "w") as file:
                 json.dump(result, file)
-    if result["compared"]:
-        print(json.dumps(result["compared"]))
 
 
 if __name__ == "__main__":

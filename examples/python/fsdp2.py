@@ -59,6 +59,8 @@ def main():
     arguments.add_argument("--save", help="file for the whole model's weights, from process 0")
     options = arguments.parse_args()
 
+    if "LOCAL_WORLD_SIZE" not in os.environ:
+        arguments.error("torchrun starts it: torchrun --nproc-per-node 2 examples/python/fsdp2.py")
     # A GPU for every process of this machine, or none.
     gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
     if gpu:

@@ -36,7 +36,8 @@ def main():
     # The eigenvalues it used on words of its task, head by head.
     heads = lrnn.spectrum(run)["heads"]
     for head in heads:
-        print(f"  layer {head['layer']} head {head['head']}: from {head['real']['min']:+.3f} to {head['real']['max']:+.3f}")
+        least, most = head["real"]["min"], head["real"]["max"]
+        print(f"  layer {head['layer']} head {head['head']}: " + ("all are 1" if least is None else f"from {least:+.3f} to {most:+.3f}"))
     head = flipping(heads)
     if head is None:
         return print("no head of the first layer has one eigenvalue per token")

@@ -20,8 +20,11 @@ class Error(RuntimeError):
 
 
 def translated(error: RuntimeError) -> RuntimeError:
-    """Errors of our ops come through torch as RuntimeErrors, "[op] sentence": here they become `Error`."""
+    """Errors of our ops come through torch as RuntimeErrors, "[op] sentence": here they become `Error`. torch's own, of an
+    argument of another kind, prints the argument, whole and twice: of those the first sentence is kept."""
     said = str(error)
+    if kind := re.match(r"lrnn::(\w+)\(\) Expected a value of type '(.+?)' for argument '(\w+)' but instead found type '(.+?)'\.", said):
+        return Error(f"[{kind[1]}] {kind[3]} must be a {kind[2]}, got {kind[4]}")
     return Error(said) if type(error) is RuntimeError and re.match(r"\[[a-z0-9_]+\] ", said) else error
 
 

@@ -165,6 +165,22 @@ def check_kda():
     refused(TypeError, "unexpected keyword argument 'gk'", lrnn.fla.fused_recurrent_kda, q, k, v, g, beta, gk=g)
 
 
+def check_faint_gates():
+    """Tokens that forget all but exp(-40) of the state: their gates' gradients are next to nothing, and not rounding errors."""
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 100, 2, 16)
+    g, beta = -torch.rand(1, 100, 2), torch.rand(1, 100, 2)
+    g[:, ::3] = -40
+    gradients = []
+    for kind in (torch.float32, torch.float64):
+        x = [t.to(kind).requires_grad_() for t in (q, F.normalize(k, dim=-1), v, g, beta)]
+        o, _ = lrnn.fla.chunk_gated_delta_rule(*x)
+        gradients.append(torch.autograd.grad(o.square().sum(), x[3])[0].double())
+    got, want = gradients
+    close(got, want, 1e-5, "gates' gradients")
+    assert (got - want)[:, ::3].abs().max() < 1e-12, "a rounding error where nothing is left"
+
+
 def check_delta_product():
     for packed in (False, True):
         p, S, cu = shapes(packed)
@@ -279,6 +295,10 @@ def check_refusals():
     refused(ValueError, "2 sequences need as many", fla.chunk_gla, q[:1], k[:1], v[:1], k[:1], initial_state=torch.zeros(1, H, K, K),
             cu_seqlens=torch.tensor([0, 2, 5]))
     refused(no, "no beta per value channel", fla.fused_recurrent_delta_rule, q, k, v, v)
+    refused(TypeError, "q must be floating point, got torch.int32", fla.chunk_delta_rule, q.int(), k, v, beta)
+    refused(ValueError, "a gate per head, got [2, 5, 2, 4]", fla.chunk_gated_delta_rule, q, k, v, k, beta)
+    refused(lrnn.Error, "accuracy must be fast, accurate or exact, got 'best'", fla.enable, accuracy="best")
+    refused(lrnn.Error, "[delta_rule] k must be a Tensor, got list", fla.chunk_delta_rule, q, [k], v, beta)
     refused(no, "no context parallelism (cp_context)", fla.chunk_gated_delta_rule, q, k, v, beta, beta, cp_context=object())
     refused(no, "no gates per key channel (gk)", fla.fused_recurrent_gated_delta_rule, q, k, v, gk=k)
     refused(no, "no gates per value channel (gv)", fla.fused_recurrent_gla, q, k, v, gv=v)

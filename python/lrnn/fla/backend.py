@@ -2,7 +2,7 @@
 
 Where fla lets back ends in (chunk_gated_delta_rule) lrnn is one of them; elsewhere the function of that
 name is replaced, wherever fla or transformers hold it. On a GPU what lrnn has not, and float16, which it
-has no kernels for, goes on to fla's own. FLA_LRNN=0 in the environment leaves everything to fla.
+has no kernels for, goes on to fla's own; beside the recurrences the norm and the loss of a product are lrnn's there. FLA_LRNN=0 in the environment leaves everything to fla.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..error import Error
-from . import functions, kda, plain
+from . import functions, kda, plain, rows
 from .functions import Unsupported
 
 # Of these modules of fla, on every device.
@@ -32,9 +32,14 @@ KERNELS = {
     "fla.ops.rwkv7": ("chunk_rwkv7", "fused_mul_recurrent_rwkv7", "fused_recurrent_rwkv7"),
     "fla.modules.causal_conv1d": ("causal_conv1d", "causal_conv1d_update"),
 }
-# On a CPU alone: what stands around them.
+# What stands around them: on GPUs where lrnn's kernels are faster,
+AROUND: dict[str, dict[str, Callable[..., Any]]] = {
+    "fla.modules.norm.layernorm": {"rms_norm": rows.rms_norm},
+    "fla.modules.fused_linear_cross_entropy.ops": {"fused_linear_cross_entropy_loss": rows.fused_linear_cross_entropy_loss},
+}
+# and on a CPU alone.
 ON_A_CPU: dict[str, dict[str, Callable[..., Any]]] = {
-    "fla.modules.norm.layernorm": {"layer_norm": plain.layer_norm, "group_norm": plain.group_norm, "rms_norm": plain.rms_norm},
+    "fla.modules.norm.layernorm": {"layer_norm": plain.layer_norm, "group_norm": plain.group_norm},
     "fla.modules.norm.fused_norm_gate": {"layer_norm_gated": plain.layer_norm_gated, "rms_norm_gated": plain.rms_norm_gated},
     "fla.modules.norm.l2norm": {"l2norm": plain.l2norm},
     "fla.modules.activations.ops": {
@@ -47,7 +52,6 @@ ON_A_CPU: dict[str, dict[str, Callable[..., Any]]] = {
         "sqrelu": plain.sqrelu,
     },
     "fla.modules.token_shift": {"token_shift": plain.token_shift},
-    "fla.modules.fused_linear_cross_entropy.ops": {"fused_linear_cross_entropy_loss": plain.fused_linear_cross_entropy_loss},
     "fla.ops.attnres": {"fused_attnres": plain.fused_attnres},
 }
 # fla's own plain versions: its kernel, and what it keeps beside it to test it with.
@@ -147,6 +151,8 @@ def enable(accuracy: str | None = None) -> None:
     `accuracy` is that of :func:`lrnn.delta_product`, for all of `lrnn.fla` until `disable()`. In
     bfloat16 "fast" is as good as fla's own kernels and faster than the default, "accurate".
     """
+    if accuracy not in (None, "fast", "accurate", "exact"):
+        raise Error(f"accuracy must be fast, accurate or exact, got '{accuracy}'")
     functions.accuracy = accuracy
     if _replaced:
         return
@@ -163,10 +169,11 @@ def enable(accuracy: str | None = None) -> None:
             theirs = _of_fla(module, name)
             ours = getattr(kda if module == "fla.ops.kda" else functions, name)
             pairs.append((theirs, _choice(theirs, ours, on_gpu=True)))
-    for module, beside in ON_A_CPU.items():
-        for name, ours in beside.items():
-            theirs = _of_fla(module, name)
-            pairs.append((theirs, _choice(theirs, ours, on_gpu=False)))
+    for table, on_gpu in ((AROUND, True), (ON_A_CPU, False)):
+        for module, beside in table.items():
+            for name, ours in beside.items():
+                theirs = _of_fla(module, name)
+                pairs.append((theirs, _choice(theirs, ours, on_gpu)))
     for module, (name, own) in FLAS_OWN.items():
         theirs = _of_fla(module, name)
         pairs.append((theirs, _choice(theirs, _of_fla(module, own), on_gpu=False)))

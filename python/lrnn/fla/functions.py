@@ -124,6 +124,8 @@ def _delta_rule(
         _check_packed(q, initial_state, cu_seqlens)
     if beta.dim() == 4:
         raise Unsupported(f"[{function}] lrnn has no beta per value channel, only one per head: [B,T,H]")
+    if not q.dtype.is_floating_point:  # the outputs would be rounded to it
+        raise TypeError(f"[{function}] q must be floating point, got {q.dtype}")
     try:
         o, last = _delta_rule_op(q, k, v, beta, g, scale, initial_state, norm, cu_seqlens, steps, state_v_first, out, accuracy or "")
     except RuntimeError as error:
@@ -228,6 +230,8 @@ def chunk_gated_delta_rule(
     """
     if cp_context is not None:
         _refuse("chunk_gated_delta_rule", cp_context=cp_context)
+    if g is not None and g.dim() == 4:
+        raise ValueError(f"g must be [B,T,HV], a gate per head, got {list(g.shape)}; chunk_kda has a gate per key channel")
     gate: Tensor | None = g
     if kwargs or use_beta_sigmoid_in_kernel or allow_neg_eigval:
         _only("chunk_gated_delta_rule", kwargs, "chunk_size", "use_gate_in_kernel", "A_log", "dt_bias", "transpose_state_layout")
