@@ -28,6 +28,9 @@ import threading
 import time
 from pathlib import Path
 
+import lm_figure
+import lm_tables
+
 ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = {"python": 504, "prose": 67, "math": 50}  # the config's
 # What differs from the configs, which are for 2,670 updates of 64 sequences: a short training wants small batches and a
@@ -416,6 +419,8 @@ def take(a):
             shutil.copyfile(drawn, ROOT / "docs" / drawn.name)
         else:  # the tables do not need it
             say("no figure was drawn: the reason is above")
+        if all((run / "eval/octave.csv").exists() for run in with_curves):
+            write(ROOT / f"docs/{name}_beyond.svg", lm_figure.drawn(lm_tables.Results(name)))
     line = {"folder": name, "commit": about["commit"], "wall_s": about["wall_s"], "command": about["command"]}
     others = [text for text in (results / "runs.jsonl").read_text().splitlines() if json.loads(text)["folder"] != name]
     write(results / "runs.jsonl", "\n".join([*others, json.dumps(line, separators=(",", ":"))]) + "\n")

@@ -54,13 +54,13 @@ class Results:
 
 
     def octaves(self, row, domain):
-        """Of the first seed {sequence: (loss in the last octave of training, loss in the last of all)}."""
+        """Of the first seed {sequence: {where an octave begins: loss}}."""
         out = {}
         for run in self.runs(row, "seed")[:1]:
             for line in csv.DictReader(io.StringIO(self.files.get(f"{row}/{run}/eval/octave.csv", ""))):
-                if line["domain"] == domain and int(line["from"]) in (WITHIN, BEYOND):
+                if line["domain"] == domain:
                     out.setdefault(int(line["sequence"]), {})[int(line["from"])] = float(line["loss"])
-        return {sequence: (at[WITHIN], at[BEYOND]) for sequence, at in sorted(out.items()) if len(at) == 2}
+        return out
 
 
 def archive_of(name):
@@ -135,7 +135,8 @@ def octaves(found, table):
     """How the loss changes beyond the length of training, sequence by sequence; of one seed."""
     out = []
     for domain in domains(found):
-        losses = {called(row): found.octaves(row, domain) for row in found.rows}
+        losses = {called(row): {sequence: (of[WITHIN], of[BEYOND]) for sequence, of in found.octaves(row, domain).items() if BEYOND in of}
+                  for row in found.rows}
         plain = {sequence: far - near for sequence, (near, far) in losses.get("DeltaNet [-1,1]", {}).items()}
         for name, of in losses.items():
             change = {sequence: far - near for sequence, (near, far) in of.items()}

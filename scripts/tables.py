@@ -22,7 +22,7 @@ import lm_tables
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md", "docs/extract.md", "docs/lm.md",
-             "results/lm.md"]
+             "results/lm.md", "results/lm_213M.md"]
 SHAPE = "BTNHKV"
 
 
