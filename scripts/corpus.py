@@ -9,7 +9,7 @@
 
 Writes NAME.jsonl and NAME.eval.jsonl (whole works and whole packages, held out), a line per document with `text`,
 `source` and `license`, and NAME.json with version and sha256 of every archive. Archives are kept in corpus/archives and
-not fetched twice. `--only WORD` takes the sources whose name has that word. Nothing is installed, and no root is needed.
+not fetched twice. `--only WORD…` takes the sources whose name has one of these words. Nothing is installed, and no root is needed.
 
 Then:  lrnn prepare corpus/prose.jsonl --eval corpus/prose.eval.jsonl --tokenizer tok --domain prose -o data/prose
 """
@@ -275,7 +275,7 @@ def math(out, megabytes, held_out, only):
                                      ("math.eval.jsonl", held_out, 2, "interpolate")]:
         partial = out / (name + ".partial")
         with open(partial, "w") as lines:
-            done = subprocess.run([python, "-W", "ignore", "-c", MATH, str(int(size * 1e6)), only or "", str(seed), levels],
+            done = subprocess.run([python, "-W", "ignore", "-c", MATH, str(int(size * 1e6)), only, str(seed), levels],
                                   stdout=lines)
         if done.returncode:
             stop("mathematics-dataset failed", "its message is above")
@@ -317,17 +317,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=["prose", "docs", "python", "code", "math"])
     parser.add_argument("-o", "--out", type=Path, default=Path("corpus"), help="folder (default: corpus)")
-    parser.add_argument("--only", metavar="WORD", help="sources whose name has this word; of math: modules")
+    parser.add_argument("--only", metavar="WORD", nargs="+", default=[], help="sources whose name has one of these words; of math: modules")
     parser.add_argument("--megabytes", type=float, default=50, help="of math (default: 50)")
     parser.add_argument("--held-out", type=float, default=4, help="megabytes of math to be held out (default: 4)")
     a = parser.parse_args()
     a.out.mkdir(parents=True, exist_ok=True)
     if a.name == "math":
-        return math(a.out, a.megabytes, a.held_out, a.only)
+        if len(a.only) > 1:
+            stop("of math --only takes one word", "modules are chosen by one part of their names")
+        return math(a.out, a.megabytes, a.held_out, "".join(a.only))
     sources = {"prose": PROSE, "docs": DOCS, "python": PYTHON, "code": CODE}[a.name]
-    sources = [s for s in sources if not a.only or a.only in s[1]]
-    if not sources:
-        stop(f"no source of {a.name} has '{a.only}' in its name", "--help lists what there is")
+    for word in a.only:
+        if not any(word in s[1] for s in sources):
+            stop(f"no source of {a.name} has '{word}' in its name", "--help lists what there is")
+    sources = [s for s in sources if not a.only or any(word in s[1] for word in a.only)]
     build(a.name, sources, a.out)
 
 

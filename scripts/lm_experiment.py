@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""The experiment of docs/lm.md: four language models of 40M parameters, three seeds, in minutes on one GPU.
+"""The experiments of docs/lm.md: four language models of one size, in minutes on one GPU.
 
-  scripts/lm_experiment.py run --corpus corpus --out runs/lm --device cuda --seconds 270
+  scripts/lm_experiment.py run --size 40M --corpus corpus --out runs/lm --device cuda --seconds 270
   scripts/lm_experiment.py take runs/lm/lm.tar.gz        # into results/, figures and tables of the documents
 
-`corpus` has NAME.jsonl and NAME.eval.jsonl (or .xz) for python, prose and math, as scripts/corpus.py writes them,
-and a folder tokenizer. `run` prepares the data, times some updates of every model, and chooses how many updates each
+`corpus` has NAME.jsonl and NAME.eval.jsonl (or .xz, .zst) for python, prose and math, as scripts/corpus.py writes them,
+and a folder tokenizer. `run` prepares the data, times some updates, and chooses how many updates each
 run gets so that all of them together take --seconds; all get the same number. Seeds come one after another, so that
-what is cut short has whole seeds. Whatever is done is not done again: the same command goes on.
+what is cut short has whole seeds; curves by position come before questions. Whatever is done is not done again: the
+same command goes on, and the archive of what is there is written whenever something is done. Several sizes may share
+one --out, and its data.
 """
 import argparse
 import concurrent.futures as futures
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -25,14 +28,34 @@ import threading
 import time
 from pathlib import Path
 
+import lm_figure
+import lm_tables
+
 ROOT = Path(__file__).resolve().parent.parent
-ROWS = ["python_40M_delta_net_01", "python_40M_n1", "python_40M_n2", "python_40M_n3"]
-SEEDS = [42, 43, 44]
 WEIGHTS = {"python": 504, "prose": 67, "math": 50}  # the config's
 # What differs from the configs, which are for 2,670 updates of 64 sequences: a short training wants small batches and a
-# high rate. The same for every row.
-SETTINGS = ["train.batch=8", "train.accumulate=1", "train.lr=1.0e-3", "train.recompute=none", "train.log_every=10",
-            "task.eval.samples=48"]
+# high rate (Size.lr). The same for every row.
+SETTINGS = ["train.batch=8", "train.accumulate=1", "train.recompute=none", "train.log_every=10", "task.eval.samples=48"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What is trained, and what is measured of it."""
+    archive: str         # results/ARCHIVE.tar.gz
+    rows: tuple          # configs, in the order of training: what is cut short leaves the first
+    seeds: tuple
+    lr: str
+    timed: tuple         # rows whose updates are timed; the others count as long as the longest. Twice: bits are compared
+    untrained: bool      # measured before training, too
+    tune_updates: int    # on state tracking as text
+
+
+ROWS_40M = ("python_40M_delta_net_01", "python_40M_n1", "python_40M_n2", "python_40M_n3")
+SIZES = {
+    "40M": Size("lm", ROWS_40M, (42, 43, 44), "1.0e-3", (*ROWS_40M, ROWS_40M[0]), True, 200),
+    "213M": Size("lm_213M", ("python_213M_n1", "python_213M_n3", "python_213M_delta_net_01", "python_213M_n2"), (42,), "6.0e-4",
+                 ("python_213M_n2",), False, 0),
+}
 TIMED, TIMING = (5, 20), 25  # updates between which the time is taken, and how many are made
 TUNE_LR = "train.lr=5.0e-4"
 PER_OCTAVE = 24  # positions of a curve that are kept
@@ -102,8 +125,9 @@ class Program:
 # ----------------------------------------------------------------------------------------------- data
 def unpack(source, to):
     """One text of the corpus, packed or not."""
-    if source.exists():
-        return source
+    for ready in (source, source.with_name(source.name + ".zst")):  # lrnn reads both
+        if ready.exists():
+            return ready
     if not to.exists():
         to.parent.mkdir(parents=True, exist_ok=True)
         partial = to.with_suffix(".partial")
@@ -122,8 +146,10 @@ def prepare(a, lrnn):
 
     def state():
         script = [sys.executable, ROOT / "scripts/state_text.py", "--lrnn", a.lrnn, "-o", a.out / "state"]
-        if len(list((a.out / "state").glob("*-*.jsonl"))) < 9:
+        if a.questions and len(list((a.out / "state").glob("*-*.jsonl"))) < 9:
             lrnn("questions", "--count", a.questions, program=script)
+        if not a.tune_updates:
+            return
         if not (a.out / "state/eval.jsonl").exists():
             lrnn("texts", "--megabytes", a.state_megabytes, program=script)
         lrnn("prepare", a.out / "state/train.jsonl", "--eval", a.out / "state/eval.jsonl", "--tokenizer", a.corpus / "tokenizer",
@@ -133,7 +159,7 @@ def prepare(a, lrnn):
         for done in [pool.submit(state), *[pool.submit(domain, name) for name in WEIGHTS]]:
             done.result()
     out = []
-    for name in [*WEIGHTS, "state"]:
+    for name in [*WEIGHTS, *(["state"] if a.tune_updates else [])]:
         manifest = read(a.out / "data" / name / "manifest.json")
         tokens = {split: sum(s["tokens"] for s in manifest["shards"] if s["split"] == split) for split in ("train", "eval")}
         documents = sum((a.out / "data" / name / s["file"]).with_suffix(".idx").stat().st_size // 12  # 12 bytes each
@@ -148,11 +174,15 @@ def sources(a, names):
 
 
 # ------------------------------------------------------------------------------------------- training
+def settings(a):
+    return [*SETTINGS, f"train.lr={a.lr}"]
+
+
 def train(a, lrnn, row, out, steps, *keys, start=()):
     """A run to its end, unless it is there."""
     if (out / "result.json").exists():
         return
-    keys = [*SETTINGS, sources(a, WEIGHTS), f"train.steps={steps}", f"train.eval_every={steps}",
+    keys = [*settings(a), sources(a, WEIGHTS), f"train.steps={steps}", f"train.eval_every={steps}",
             f"train.checkpoint_every={steps}", *keys, *a.set]
     begun = (out / "config.yaml").exists()
     words = [out, "--resume"] if begun else [*start, ROOT / f"configs/lm/{row}.yaml", *keys, "--out", out]
@@ -174,28 +204,30 @@ def sha256_of_weights(out, steps):
 
 
 def plan(a, lrnn):
-    """How long an update of every row takes, and so how many there are; whether a row gives the same bits twice."""
-    file = a.out / "plan.json"
+    """How long updates take, and so how many there are; whether a row gives the same bits twice."""
+    file = a.out / f"plan_{a.archive}.json"
     if file.exists():
         return read(file)
-    times, bits = {}, {}
-    for row in [*a.rows, a.rows[0]]:
+    times, bits, rows = {}, {}, list(a.rows)
+    for row in [] if a.updates else [row for row in a.timed if row in rows]:
         out = a.out / row / "timed"
         shutil.rmtree(out, ignore_errors=True)  # an interrupted one would be timed wrongly
         try:
             train(a, lrnn, row, out, TIMING, warmup(TIMING), "train.log_every=5", "task.eval.samples=3", "seed=42")
         except RuntimeError:  # said already; the others go on
+            rows = [other for other in rows if other != row]
             continue
         times[row] = seconds_an_update(out)
-        bits.setdefault(row, set()).add(sha256_of_weights(out, TIMING))
+        bits.setdefault(row, []).append(sha256_of_weights(out, TIMING))
         say(f"{row}: {times[row] * 1e3:.1f} ms an update")
         shutil.rmtree(out)
-    if not times:
-        sys.exit("lm_experiment: no model could be trained")
-    same = all(len(of) == 1 for of in bits.values())
-    steps = max(TIMED[0], int(a.seconds / len(a.seeds) / sum(times.values())))
-    write(file, {"updates": steps, "seconds_an_update": times, "same_bits_twice": same})
-    say(f"{steps} updates a run; {TIMING} updates of {a.rows[0]} once more: {'the same' if same else 'OTHER'} bits")
+    if not times and not a.updates:
+        sys.exit("lm_experiment: no model could be timed; --updates says how many there are to be")
+    twice = [len(set(of)) == 1 for of in bits.values() if len(of) > 1]
+    same = all(twice) if twice else None  # None: nobody looked
+    steps = a.updates or max(TIMED[0], int(a.seconds / len(a.seeds) / sum(times.get(row, max(times.values())) for row in rows)))
+    write(file, {"rows": rows, "updates": steps, "seconds_an_update": times, "same_bits_twice": same})
+    say(f"{steps} updates a run" + (f"; {TIMING} updates once more: {'the same' if same else 'OTHER'} bits" if twice else ""))
     return read(file)
 
 
@@ -214,28 +246,26 @@ def spectrum(a, lrnn, run):
     lrnn.once(run / "spectrum.json", "spectrum", run, "--samples", SPECTRUM_WINDOWS, "--json", threads=max(1, (os.cpu_count() or 2) // 3))
 
 
-def all_runs(a, lrnn, steps, samples):
+def all_runs(a, lrnn, steps, samples, flush):
     """Two trainings at a time, so that one starts and saves while the other computes; what is measured of a run is measured
-    beside the trainings that follow."""
+    beside the trainings that follow. Questions wait until every curve is there. `flush` keeps what there is."""
     training, measuring, counting = (futures.ThreadPoolExecutor(n) for n in (a.jobs, 1, 2))
-    after = []
-
-    def measured(run, curves):
-        if curves:
-            after.append(measuring.submit(positions, a, lrnn, run, samples))
-        after.append(measuring.submit(questions, a, lrnn, run))
-        after.append(counting.submit(spectrum, a, lrnn, run))
+    after, to_ask = [], []
 
     def pretrain(row, seed):
         run = a.out / row / f"seed{seed}"
         train(a, lrnn, row, run, steps, warmup(steps), f"seed={seed}")
         say(f"{row}, seed {seed}: loss {read(run / 'result.json')['evaluation']['loss']:.4f}")
-        measured(run, True)
+        after.append(measuring.submit(positions, a, lrnn, run, samples))
+        after.append(counting.submit(spectrum, a, lrnn, run))
+        to_ask.append(run)
 
     def untrained(row):
         """The rate of the first update is 0."""
-        train(a, lrnn, row, a.out / row / "untrained", 1, "train.warmup=1", "task.eval.samples=3", f"seed={a.seeds[0]}")
-        measured(a.out / row / "untrained", False)
+        run = a.out / row / "untrained"
+        train(a, lrnn, row, run, 1, "train.warmup=1", "task.eval.samples=3", f"seed={a.seeds[0]}")
+        after.append(counting.submit(spectrum, a, lrnn, run))
+        to_ask.append(run)
 
     def tune(row, start):
         run = a.out / row / f"tuned_{start}"
@@ -244,16 +274,21 @@ def all_runs(a, lrnn, steps, samples):
         say(f"{row}, tuned from {start}: loss {read(run / 'result.json')['evaluation']['loss']:.4f}")
         after.append(measuring.submit(questions, a, lrnn, run))
 
-    jobs = [training.submit(untrained, row) for row in a.rows]
-    jobs += [training.submit(pretrain, row, seed) for seed in a.seeds for row in a.rows]
-    if a.tune_updates:
-        jobs += [training.submit(tune, row, start) for row in a.rows for start in ("untrained", f"seed{a.seeds[0]}")]
-    failed = 0
-    for job in jobs:
-        failed += wait(job)
-    for job in after:  # complete: the jobs that add to it have ended
-        failed += wait(job)
-    return failed
+    def all_done(jobs):
+        missing = 0
+        for job in jobs:
+            missing += wait(job)
+            flush()
+        return missing
+
+    first = [training.submit(untrained, row) for row in a.rows if a.untrained]
+    first += [training.submit(pretrain, row, seed) for seed in a.seeds for row in a.rows]
+    starts = [*(["untrained"] if a.untrained else []), f"seed{a.seeds[0]}"] if a.tune_updates else []
+    tuned = [training.submit(tune, row, start) for row in a.rows for start in starts]
+    missing = all_done(first)
+    after += [measuring.submit(questions, a, lrnn, run) for run in to_ask if a.questions]
+    missing += all_done(tuned)
+    return missing + all_done(after)  # complete: the jobs that add to it have ended
 
 
 def wait(job):
@@ -285,7 +320,7 @@ def thinned(text):
 
 def collect(a, about):
     """The archive of results/: of every run what is small."""
-    folder = a.out / "collected/lm"
+    folder = a.out / "collected" / a.archive
     shutil.rmtree(folder, ignore_errors=True)
     for row in a.rows:
         for run in sorted((a.out / row).glob("*")):
@@ -298,15 +333,17 @@ def collect(a, about):
                     write(folder / row / run.name / name, (run / name).read_text().replace(f"{a.out}/", ""))
             if full and (run / "eval.json").exists():
                 write(folder / row / run.name / "eval/position.csv", thinned((run / "eval/position.csv").read_text()))
+                if (run / "eval/octave.csv").exists():
+                    shutil.copyfile(run / "eval/octave.csv", folder / row / run.name / "eval/octave.csv")
     write(folder / "experiment.json", about)
-    archive = a.out / "lm.tar.gz"
-    with tarfile.open(archive, "w:gz") as to:
-        to.add(folder, "lm")
-    return archive
+    archive = a.out / f"{a.archive}.tar.gz"
+    with tarfile.open(f"{archive}.partial", "w:gz") as to:
+        to.add(folder, a.archive)
+    return Path(f"{archive}.partial").rename(archive)
 
 
 def machine(a):
-    infos = sorted(a.out.glob("*/seed*/info.json"))
+    infos = [file for row in a.rows for file in sorted((a.out / row).glob("seed*/info.json"))]
     info = read(infos[0]) if infos else {}
     return info.get("gpu") or info.get("cpu", "")
 
@@ -328,28 +365,35 @@ def archives(corpus):
 
 def run(a):
     a.out.mkdir(parents=True, exist_ok=True)
-    a.rows = a.rows or ROWS
+    of_size = SIZES[a.size]
+    a.archive = a.archive or of_size.archive
+    a.lr, a.timed, a.untrained = of_size.lr, of_size.timed, of_size.untrained
+    a.rows, a.seeds = a.rows or list(of_size.rows), a.seeds or list(of_size.seeds)
+    a.tune_updates = of_size.tune_updates if a.tune_updates is None else a.tune_updates
     lrnn = Program(a)
     corpus = prepare(a, lrnn)
     for one in corpus:
         say(f"{one['domain']}: {one['train_tokens'] / 1e6:.1f} M tokens, held out {one['sequences']} sequences of {a.eval_length:,}")
     planned = plan(a, lrnn)
-    steps, a.rows = planned["updates"], [row for row in a.rows if row in planned["seconds_an_update"]]
+    steps, a.rows = planned["updates"], planned["rows"]
     each = min(a.sequences, *(one["sequences"] for one in corpus if one["domain"] in WEIGHTS))
-    missing = all_runs(a, lrnn, steps, each * len(WEIGHTS))
-    config = (a.out / a.rows[0] / f"seed{a.seeds[0]}/config.yaml")
-    before = a.out / "collected/lm/experiment.json"  # of a command that was cut short
-    seconds = time.monotonic() - BEGIN + (read(before)["wall_s"] if before.exists() else 0)
-    about = {"commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(a),
-             "command": "scripts/lm_experiment.py " + " ".join(a.words), "wall_s": round(seconds), "complete": missing == 0,
-             "rows": a.rows, "seeds": a.seeds, **planned, "settings": [*SETTINGS, warmup(steps), *a.set],
-             "tune": {"updates": a.tune_updates, "lr": TUNE_LR.split("=")[1], "weights": {"state": 3, "python": 1}},
-             "corpus": corpus, "evaluation": {"length": a.eval_length, "sequences": each, "questions": a.questions},
-             "tokenizer": {"sha256": hashlib.sha256((a.corpus / "tokenizer/tokenizer.model").read_bytes()).hexdigest()},
-             "archives": archives(a.corpus)}
-    if config.exists():
-        about["config"] = config.read_text()
-    archive = collect(a, about)
+    before = a.out / "collected" / a.archive / "experiment.json"  # of a command that was cut short
+    seconds_before = read(before)["wall_s"] if before.exists() else 0
+
+    def flush(complete=False):
+        config = a.out / a.rows[0] / f"seed{a.seeds[0]}/config.yaml"
+        return collect(a, {
+            "size": a.size, "commit": commit(), "date": datetime.date.today().isoformat(), "machine": machine(a),
+            "command": "scripts/lm_experiment.py " + " ".join(a.words),
+            "wall_s": round(time.monotonic() - BEGIN + seconds_before), "complete": complete, "seeds": a.seeds, **planned,
+            "settings": [*settings(a), warmup(steps), *a.set],
+            "tune": {"updates": a.tune_updates, "lr": TUNE_LR.split("=")[1], "weights": {"state": 3, "python": 1}},
+            "corpus": corpus, "evaluation": {"length": a.eval_length, "sequences": each, "questions": a.questions},
+            "tokenizer": {"sha256": hashlib.sha256((a.corpus / "tokenizer/tokenizer.model").read_bytes()).hexdigest()},
+            "archives": archives(a.corpus), **({"config": config.read_text()} if config.exists() else {})})
+
+    missing = all_runs(a, lrnn, steps, each * len(WEIGHTS), flush)
+    archive = flush(missing == 0)
     say(f"{'all is there' if missing == 0 else f'{missing} jobs are missing: the same command goes on'}; {archive}")
     return 0 if missing == 0 else 1
 
@@ -358,22 +402,27 @@ def run(a):
 def take(a):
     """The archive into results/, its figures, and the tables of the documents."""
     results = ROOT / "results"
-    shutil.rmtree(results / "lm", ignore_errors=True)
     with tarfile.open(a.archive) as archive:
+        name = archive.getnames()[0].split("/")[0]
+        shutil.rmtree(results / name, ignore_errors=True)
         archive.extractall(results, filter="data")
-    about = read(results / "lm/experiment.json")
-    if a.archive.resolve() != (results / "lm.tar.gz").resolve():
-        shutil.copyfile(a.archive, results / "lm.tar.gz")
-    runs = [run for row in about["rows"] for run in sorted((results / "lm" / row).glob("seed*"))]
+    about = read(results / name / "experiment.json")
+    kept = results / f"{name}.tar.gz"
+    if a.archive.resolve() != kept.resolve():
+        shutil.copyfile(a.archive, kept)
+    runs = [run for row in about["rows"] for run in sorted((results / name / row).glob("seed*"))]
     with_curves = [run for run in runs if (run / "eval/position.csv").exists()]
-    drawn = results / "lm/lm_position.svg"
-    done = subprocess.run([a.lrnn, "curves", *with_curves, "--by", "position", "-o", drawn])
-    if done.returncode == 0:
-        shutil.copyfile(drawn, ROOT / "docs/lm_position.svg")
-    else:  # the tables do not need it
-        say("no figure was drawn: the reason is above")
-    line = {"folder": "lm", "commit": about["commit"], "wall_s": about["wall_s"], "command": about["command"]}
-    others = [text for text in (results / "runs.jsonl").read_text().splitlines() if json.loads(text)["folder"] != "lm"]
+    drawn = results / name / f"{name}_position.svg"
+    if len(about["rows"]) > 1:  # else there is nothing to compare
+        done = subprocess.run([a.lrnn, "curves", *with_curves, "--by", "position", "-o", drawn])
+        if done.returncode == 0:
+            shutil.copyfile(drawn, ROOT / "docs" / drawn.name)
+        else:  # the tables do not need it
+            say("no figure was drawn: the reason is above")
+        if all((run / "eval/octave.csv").exists() for run in with_curves):
+            write(ROOT / f"docs/{name}_beyond.svg", lm_figure.drawn(lm_tables.Results(name)))
+    line = {"folder": name, "commit": about["commit"], "wall_s": about["wall_s"], "command": about["command"]}
+    others = [text for text in (results / "runs.jsonl").read_text().splitlines() if json.loads(text)["folder"] != name]
     write(results / "runs.jsonl", "\n".join([*others, json.dumps(line, separators=(",", ":"))]) + "\n")
     subprocess.run([sys.executable, ROOT / "scripts/tables.py"], check=True)
     return 0
@@ -384,18 +433,21 @@ def main():
     parser.add_argument("--lrnn", default=str(ROOT / "build/lrnn"), help="the program (default: build/lrnn)")
     what = parser.add_subparsers(dest="what", required=True)
     one = what.add_parser("run", help="prepare, train, evaluate, collect")
+    one.add_argument("--size", choices=SIZES, required=True)
     one.add_argument("--corpus", type=Path, required=True)
     one.add_argument("--out", type=Path, default=Path("runs/lm"))
     one.add_argument("--device", default="cuda")
     one.add_argument("--seconds", type=float, default=270, help="of all updates together (default: 270)")
     one.add_argument("--deadline", type=float, default=86400, help="seconds after which what runs saves and ends")
-    one.add_argument("--rows", nargs="+", help=f"configs (default: {' '.join(ROWS)})")
-    one.add_argument("--seeds", nargs="+", type=int, default=SEEDS)
+    one.add_argument("--updates", type=int, help="of a run; without it so many are chosen that all take --seconds")
+    one.add_argument("--rows", nargs="+", help="configs (default: the size's four)")
+    one.add_argument("--seeds", nargs="+", type=int, help="(default: of 40M 42 43 44, of 213M 42)")
+    one.add_argument("--archive", help="its name (default: lm, lm_213M)")
     one.add_argument("--jobs", type=int, default=2, help="trainings at a time (default: 2)")
     one.add_argument("--eval-length", type=int, default=32768)
     one.add_argument("--sequences", type=int, default=50, help="of each domain at most (default: 50)")
-    one.add_argument("--questions", type=int, default=128, help="of each kind and length (default: 128)")
-    one.add_argument("--tune-updates", type=int, default=200, help="on state tracking as text; 0: none (default: 200)")
+    one.add_argument("--questions", type=int, default=128, help="of each kind and length; 0: none (default: 128)")
+    one.add_argument("--tune-updates", type=int, help="on state tracking as text; 0: none (default: of 40M 200, of 213M 0)")
     one.add_argument("--state-megabytes", type=float, default=12, help="of such text (default: 12)")
     one.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="of every config")
     two = what.add_parser("take", help="into results/ and the documents")

@@ -22,7 +22,7 @@ import lm_tables
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md", "docs/extract.md", "docs/lm.md",
-             "results/lm.md"]
+             "results/lm.md", "results/lm_213M.md"]
 SHAPE = "BTNHKV"
 
 
@@ -376,7 +376,6 @@ def headline():
     fla_lm = next(row for row in models if row.get("who") == "fla" and row["model"] == "340M DeltaNet")
     rows.append(["training DeltaNet with 340M parameters, 16 × 2,048", f"{ours_lm['tokens_per_s'] / 1e3:.0f}k tokens/s",
                  f"{fla_lm['tokens_per_s'] / 1e3:.0f}k tokens/s fla 0.5"])
-    rows += lm_tables.headline_row()
     step = cpu("step")[0]
     rows.append(["training step of the parity model, 2 CPU cores", f"{step['lrnn_ms']:.4g} ms",
                  f"{step['chunk_ms']:.4g} ms plain PyTorch, chunk form"])
@@ -409,7 +408,7 @@ BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 def filled(text):
     make = {function.__name__: function for function in TABLES}
-    make |= {function.__name__: partial(function, table) for function in lm_tables.TABLES}
+    make |= {name: partial(function, table) for name, function in lm_tables.TABLES.items()}
     return BLOCK.sub(lambda m: m[1] + "\n" + "\n".join(make[m[2]]()) + "\n\n" + m[3], text)
 
 

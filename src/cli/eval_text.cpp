@@ -10,6 +10,7 @@
 #include "cli/find.h"
 #include "cli/output.h"
 #include "cli/text_positions.h"
+#include "experiments/by_octave.h"
 #include "experiments/by_position.h"
 #include "experiments/identity.h"
 #include "experiments/metrics.h"
@@ -32,8 +33,10 @@ struct EvaluatedText {
   int64_t length = 0;
   training::Evaluation whole = {};
   std::vector<DomainCurve> curves = {};
+  std::vector<std::pair<std::string, experiments::ByOctave>> octaves = {};  // by domain
 
   std::string csv() const { return folder + "/eval/position.csv"; }
+  std::string octaves_csv() const { return folder + "/eval/octave.csv"; }
   std::string figure() const { return folder + "/figures/position.svg"; }
 };
 
@@ -58,9 +61,12 @@ void measure_text(EvaluatedText& one, const EvalArguments& a) {
       training::choose_threads(*one.run.model, *one.run.task, one.run.config.train));
   const auto names = one.task->domains();
   std::vector<experiments::ByPosition> positions(names.size(), experiments::ByPosition(a.smooth));
+  for (const auto& name : names) one.octaves.push_back({name, {}});
   one.whole = training::evaluate_text(*one.run.model, *one.task, how,
                                       [&](const auto& example, const auto& losses) {
                                         positions[size_t(example.domain)].add(example, losses);
+                                        one.octaves[size_t(example.domain)].second.add(example,
+                                                                                       losses);
                                       });
   for (size_t i = 0; i < names.size(); ++i)
     if (auto rows = positions[i].rows(); !rows.empty())
@@ -75,6 +81,15 @@ figures::Table positions_csv(const EvaluatedText& one) {
       out.row({curve.name, std::to_string(row.position), decimals(row.loss, 6),
                decimals(row.smoothed, 6), decimals(row.running, 6), decimals(row.accuracy, 6),
                std::to_string(row.sequences)});
+  return out;
+}
+
+figures::Table octaves_csv(const EvaluatedText& one) {
+  figures::Table out({"domain", "sequence", "from", "to", "loss", "targets"});
+  for (const auto& [name, octaves] : one.octaves)
+    for (const auto& row : octaves.rows())
+      out.row({name, std::to_string(row.sequence), std::to_string(row.from), std::to_string(row.to),
+               decimals(row.loss, 6), std::to_string(row.targets)});
   return out;
 }
 
@@ -171,6 +186,7 @@ int evaluate_texts(const EvalArguments& a, const std::string& device) {
   std::vector<const EvaluatedText*> together;
   for (const auto& one : all) {
     write_file(one.csv(), positions_csv(one).csv());
+    write_file(one.octaves_csv(), octaves_csv(one).csv());
     if (all.size() > 1 || a.out.empty()) write_file(one.figure(), position_figure({&one}));
     together.push_back(&one);
   }

@@ -71,6 +71,8 @@ Manifest Manifest::open(const std::string& folder) {
 }
 
 void check_shards(const std::string& folder, const Manifest& manifest, bool whole) {
+  int64_t documents = 0, source_bytes = 0;
+  bool indexed = whole;
   for (const auto& part : manifest.shards) {
     const std::string path = folder + "/" + part.file;
     const Shard shard(path);
@@ -79,11 +81,20 @@ void check_shards(const std::string& folder, const Manifest& manifest, bool whol
           cat(path, " has ", shard.tokens(), " tokens, and the manifest says ", part.tokens));
     if (!whole) continue;
     check_ids(path, shard, manifest.vocabulary);
-    Shard::index(path, shard.tokens());
+    const auto index = Shard::index(path, shard.tokens());
+    indexed = indexed && !index.empty();
+    documents += int64_t(index.size());
+    for (const auto& entry : index) source_bytes += entry.bytes;
     if (sha256(shard.bytes()) != part.sha256)
       throw Error(cat(path, " is damaged: its sha256 is not the manifest's"),
                   "prepare it again into an empty folder");
   }
+  // An index that lost documents fits its shard; only their sum tells. Foreign shards may have none.
+  if (indexed && (documents != manifest.documents || source_bytes != manifest.source_bytes))
+    throw Error(cat("the *.idx files of ", folder, " tell of ", documents, " documents with ",
+                    source_bytes, " bytes, and the manifest of ", manifest.documents, " with ",
+                    manifest.source_bytes),
+                "prepare it again into an empty folder");
 }
 
 }  // namespace lrnn::text

@@ -88,6 +88,11 @@ def positions(run):
     mean = sum(float(row["loss"]) for row in rows) / len(rows)
     assert abs(mean - said["loss"]) < 1e-5
     assert abs(math.log(float(rows[-1]["running_perplexity"])) - said["loss"]) < 1e-5
+    octaves = list(csv.DictReader(open(run + "/eval/octave.csv")))
+    assert list(octaves[0]) == ["domain", "sequence", "from", "to", "loss", "targets"]
+    assert [(row["from"], row["to"]) for row in octaves if row["sequence"] == "0"][-2:] == [("2048", "4095"), ("4096", "6000")]
+    nats = sum(float(row["loss"]) * int(row["targets"]) for row in octaves)
+    assert abs(nats / sum(int(row["targets"]) for row in octaves) - said["loss"]) < 1e-5
     # The first window, read whole, is the first piece of a longer one.
     answer("eval", run, "--data", "tests/data/plays", "--lengths", "4000", "--samples", "1")
     short = list(csv.DictReader(open(run + "/eval/position.csv")))

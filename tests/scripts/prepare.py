@@ -184,6 +184,9 @@ def damaged(work):
     entries = index.read_bytes()
     index.write_bytes(entries[:-1])
     run("prepare", "--verify", "-o", f"{work}/whole", code=2, words="train-00001.idx is damaged")
+    for lost in (entries[:-12], entries[:-4] + b"\0\0\0\0"):  # a document, its bytes
+        index.write_bytes(lost)
+        run("prepare", "--verify", "-o", f"{work}/whole", code=2, words="the manifest of")
     index.write_bytes(entries)
     run("prepare", "--verify", "-o", f"{work}/whole")
 
