@@ -74,4 +74,13 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
   return best;
 }
 
+// Whether forward is one kernel (hopper_fused.cu), with the bits of two. It is a block a head, and a
+// chunk takes one block as long as many: with half as many heads as processors two kernels are
+// faster.
+inline bool choose_fused(const DeltaProductInputs& p, Method method, const Segments& segments,
+                         int processors) {
+  return method == Method::kFast && segments.count == 1 && 4 * p.S * p.H >= 3 * processors &&
+         p.q.data && p.K == 128 && p.V == 128 && hopper_fits(p);
+}
+
 }  // namespace lrnn::kernels::cuda

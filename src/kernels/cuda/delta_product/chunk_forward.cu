@@ -138,4 +138,13 @@ void chunk_forward(const DeltaProductForward& p, const ChunkWork& w,
   return launch_forward<256>(p, w, on);
 }
 
+bool chunk_fused_forward([[maybe_unused]] const DeltaProductForward& p,
+                         [[maybe_unused]] void* stream) {
+#ifdef LRNN_HOPPER
+  return hopper_fused_forward(p, stream);
+#else
+  return false;
+#endif
+}
+
 }  // namespace lrnn::kernels::cuda

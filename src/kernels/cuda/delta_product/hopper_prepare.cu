@@ -1,8 +1,10 @@
-#include "kernels/cuda/delta_product/hopper.cuh"
+#include "kernels/cuda/delta_product/hopper_squares.cuh"
 #include "kernels/cuda/delta_product/prepare.cuh"
 
 // T and P of all chunks at once, products on Hopper's warp-group instructions: the tensor cores
-// read keys and queries in place, where mma.sync has every warp read all keys.
+// read keys and queries in place, where mma.sync has every warp read all keys. Split operands take
+// the way of prepare.cuh from there, others that of hopper_squares.cuh, whose bits the forward pass
+// in one kernel has, too.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -57,8 +59,136 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
   finish<true>(p, w, z, {vectors, decays, T, L}, acc, row0);
 }
 
+// ----------------------------------------------------------------------- bfloat16 operands
+// Bytes in shared memory. When the products are done, blocks and T take the place of keys and
+// queries.
+template <int KT> struct FastPlaces {
+  static constexpr int q = KT / 64 * kTileBytes, blocks = 0, diagonals = squares::kBlocksBytes,
+                       T = 2 * kTileBytes, vectors = KT == 64 ? 3 * kTileBytes : 2 * q,
+                       logs = vectors + kVectorCount * kChunk * 4, all = logs + kChunk * 4;
+  static_assert(diagonals + squares::kDiagonalBytes <= T && T + kTileBytes <= vectors);
+};
+
+// beta and the gates of a chunk, two micro-steps a lane of one warp.
+template <bool kGates>
+__device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const Chunk& z,
+                                             float* vectors, float* logs) {
+  const int lane = threadIdx.x % 32;
+  squares::Pair x{};
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    const int i = 2 * lane + u;
+    if (i >= z.at.count) continue;
+    const uint32_t m = uint32_t(z.at.first) + i, N = uint32_t(p.N), t = m / N, j = m - t * N;
+    const int64_t token = z.span.b * p.T + z.span.t0 + t;
+    x.beta[u] = static_cast<const float*>(p.beta)[(token * p.N + j) * p.H + z.h];
+    if (x.beta[u] == 0) x.beta[u] = kSmallestBeta;
+    if (kGates && j == 0) x.log[u] = static_cast<const float*>(p.log_gate)[token * p.H + z.h];
+  }
+  const auto put = [&](int which, float a, float b) {
+    reinterpret_cast<float2*>(vectors + which * kChunk)[lane] = make_float2(a, b);
+  };
+  const auto last = [&](int r) { return r < z.queries.rows ? int(z.queries.at(r)) : -1; };
+  put(kBeta, x.beta[0], x.beta[1]);
+  if constexpr (kGates) {
+    put(kGate, expf(x.log[0]), expf(x.log[1]));
+    squares::put_decays(vectors, logs, x, float(p.scale), last);
+  } else {
+    const float scale = float(p.scale);
+    put(kGate, 1, 1), put(kBefore, 1, 1), put(kAfter, 1, 1);
+    put(kRead, last(2 * lane) < 0 ? 0.f : scale, last(2 * lane + 1) < 0 ? 0.f : scale);
+  }
+}
+
+// This warp's 16 rows of P.
+template <bool kGates>
+__device__ __forceinline__ void write_P(const DeltaProductInputs& p, const ChunkWork& w,
+                                        const Chunk& z, const squares::Squares<kGates>& of,
+                                        const float (&reads)[8][4]) {
+  const auto last = [&](int r) { return r < z.queries.rows ? int(z.queries.at(r)) : -1; };
+  const int r = of.warp * 16 + of.g, rows[2] = {last(r), last(r + 8)};
+  uint16_t* const P = w.P + z.index * w.rows * kChunk;
+  of.make_P(reads, rows, kChunk, float(p.scale), [&](int b, const Tile& x) {
+#pragma unroll
+    for (int t = 0; t < 2; ++t)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        *reinterpret_cast<uint32_t*>(P + place_in<true>(r + half * 8, 2 * b + t) * 8 + 2 * of.c) =
+            pack(x[t][2 * half], x[t][2 * half + 1]);
+  });
+}
+
+// T as it lies in shared memory, zeros above the diagonal, and the vectors.
+__device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, const uint4* T,
+                                        const float* vectors) {
+  uint4* const to = reinterpret_cast<uint4*>(w.T + z.index * kChunk * kChunk);
+#pragma unroll
+  for (int at = threadIdx.x; at < kChunk * kChunk / 8; at += kThreads) {
+    const int i = at / 8, piece = (at ^ i) & 7;
+    to[at] = piece / 2 <= i / 16 ? T[at] : make_uint4(0, 0, 0, 0);
+  }
+  for (int i = threadIdx.x; i < kVectorCount * kChunk; i += kThreads)
+    w.vectors[z.index * kVectorCount * kChunk + i] = vectors[i];
+}
+
+template <int KT, bool kGates>
+__global__ void __launch_bounds__(kThreads, 5)
+    hopper_fast_chunks(DeltaProductInputs p, ChunkWork w) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  using At = FastPlaces<KT>;
+  const uint32_t k_at = shared_address(memory), q_at = k_at + At::q;
+  float* const vectors = reinterpret_cast<float*>(memory + At::vectors);
+  float* const logs = reinterpret_cast<float*>(memory + At::logs);
+  const Chunk z{p};
+  pdl_trigger();
+  if (z.at.count == 0) return;
+
+  fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(), p.k.step, z.at.count, int(p.K));
+  if (w.P)
+    fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(), p.q.token, z.queries.rows,
+                                      int(p.K));
+  copy_commit();
+  if (threadIdx.x < 32) fill_vectors<kGates>(p, z, vectors, logs);
+  copy_wait<0>();
+  wgmma::publish();
+  __syncthreads();
+
+  // As above: without queries this multiplies keys.
+  float reads[8][4], A[8][4];
+  wgmma::fence();
+  rows_by_rows<true, KT>(A, k_at, k_at);
+  rows_by_rows<true, KT>(reads, w.P ? q_at : k_at, k_at);
+  wgmma::commit();
+  wgmma::wait<0>();
+  wgmma::hold(A);
+  wgmma::hold(reads);
+  __syncthreads();  // keys and queries are read
+  const squares::Squares<kGates> of{vectors + kBeta * kChunk,
+                                    logs,
+                                    {k_at + At::blocks},
+                                    reinterpret_cast<float*>(memory + At::diagonals)};
+  of.put_L(A);
+  of.invert_diagonal();
+  if (w.P && of.warp * 16 < w.rows) write_P(p, w, z, of, reads);
+  __syncthreads();
+  of.solve(k_at + At::T);
+  __syncthreads();
+  write_T(w, z, reinterpret_cast<const uint4*>(memory + At::T), vectors);
+}
+
+template <int KT, bool kGates>
+void launch_fast(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
+  auto* kernel = hopper_fast_chunks<KT, kGates>;
+  constexpr int kBytes = FastPlaces<KT>::all;
+  allow_shared(kernel, kBytes);
+  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, kBytes, stream>>>(p, w);
+  check_launch("delta_product");
+}
+
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
+  if (!w.split)
+    return p.log_gate ? launch_fast<KT, true>(p, w, stream) : launch_fast<KT, false>(p, w, stream);
   const int bytes = Places::bytes(p.log_gate);
   allow_shared(hopper_chunks<KT>, bytes);
   hopper_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);
