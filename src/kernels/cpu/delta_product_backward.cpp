@@ -316,9 +316,9 @@ template <class F, class IO> struct BackwardUnit {
     write_keys(t0, n);
   }
 
-  // The sum is a difference of larger ones, wrong by about an epsilon of them, whatever the gate is.
-  // Its value is the gate times <dS,S>: below kForgotten that is less than the error, unless the
-  // state before was 65,536 times what was written since.
+  // The sum is a difference of larger ones, wrong by about an epsilon of them, whatever the gate
+  // is. Its value is the gate times <dS,S>: below kForgotten that is less than the error, unless
+  // the state before was 65,536 times what was written since.
   static constexpr F kForgotten = std::numeric_limits<F>::epsilon() / 65536;
 
   void write_gates(int64_t t0, int64_t n, F tail) const {

@@ -1,5 +1,6 @@
 """Runs of `lrnn train`, by one process and by several that torchrun starts, and whether they have the same bits."""
 
+import json
 import os
 import pathlib
 import signal
@@ -46,9 +47,33 @@ def files(run_folder, step):
         "moments": last / "optimizer.safetensors"}.items()}  # fmt: skip
 
 
+def tensors(bits):
+    """The bytes of every tensor of a safetensors file."""
+    size = int.from_bytes(bits[:8], "little")
+    header = json.loads(bits[8:8 + size])
+    return {name: bits[8 + size:][slice(*of["data_offsets"])] for name, of in header.items() if name != "__metadata__"}
+
+
+def first_difference(name, one, other):
+    """Where two files of these runs begin to differ, in words."""
+    if name == "metrics":
+        lines = zip(one.decode().splitlines(), other.decode().splitlines())
+        for i, (x, y) in enumerate(lines):
+            if x != y:
+                return f"first in line {i + 1}: {x} | {y}"
+        return "one is shorter"
+    one, other = tensors(one), tensors(other)
+    differ = [key for key in one if one[key] != other.get(key)]
+    return f"{len(differ)} of {len(one)} tensors: {', '.join(differ[:5])}"
+
+
 def same(a, b, step=6):
+    said = []
     for name, bits in files(a, step).items():
-        assert bits == files(b, step)[name], f"{name} of {a} and {b} differ"
+        other = files(b, step)[name]
+        if bits != other:
+            said.append(f"{name} differ, {first_difference(name, bits, other)}")
+    assert not said, f"{a} and {b}: " + "; ".join(said)
 
 
 def workers(launcher):

@@ -99,7 +99,8 @@ __global__ void __launch_bounds__(kThreads) add_up(const CrossEntropy p, int blo
     for (int j = 0; j < 2; ++j) sums[j] += p.partial[2 * i + j];
   add_pairs(sums, shared);
   if (threadIdx.x > 0) return;
-  p.report[0] += sums[0] * *p.share;
+  // Rounded before it is added, not fused: processes add up the same numbers of their own parts.
+  p.report[0] = __dadd_rn(p.report[0], __dmul_rn(sums[0], *p.share));
   p.report[1] += sums[1];
 }
 
