@@ -9,6 +9,8 @@ namespace lrnn::kernels::cuda {
 bool small_fits(const DeltaProductInputs& p) { return p.K <= 32 && p.V <= 32; }
 bool chunk_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }
 bool one_chunk_fits(const DeltaProductInputs& p) { return !p.log_gate && p.T * p.N <= 80; }
+bool channel_chunk_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }
+bool hopper_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }
 
 namespace {
 
@@ -51,6 +53,30 @@ TEST(Choose, ByTypeAndSize) {
   p.B = p.S = 128;
   EXPECT_EQ(choose(p, "fast"), Method::kSmallChunks);
   EXPECT_EQ(choose(problem(10, 128, true), "fast"), Method::kExact);
+}
+
+TEST(Choose, GatesOfKeyChannelsHaveChunksOfTheirOwn) {
+  auto p = problem(512, 128, true);
+  p.channels = true;
+  EXPECT_EQ(choose(p, ""), Method::kAccurateChannels);
+  EXPECT_EQ(choose(p, "fast"), Method::kFastChannels);
+  EXPECT_EQ(choose(p, "exact"), Method::kExact);
+  p.T = 32;
+  EXPECT_EQ(choose(p, "fast"), Method::kExact);
+}
+
+// A block a head: with few heads most of the chip would wait.
+TEST(Choose, OneKernelForManyHeads) {
+  auto p = problem(4096, 128, false);
+  static const float kQueries = 0;
+  p.q.data = &kQueries;
+  p.S = p.B = 25;  // 100 heads
+  EXPECT_TRUE(choose_fused(p, Method::kFast, {}, 132));
+  EXPECT_FALSE(choose_fused(p, Method::kAccurate, {}, 132));
+  p.S = p.B = 24;
+  EXPECT_FALSE(choose_fused(p, Method::kFast, {}, 132));
+  p.S = p.B = 25, p.V = 64;
+  EXPECT_FALSE(choose_fused(p, Method::kFast, {}, 132));
 }
 
 }  // namespace
