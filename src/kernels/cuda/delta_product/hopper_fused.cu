@@ -154,7 +154,7 @@ template <int kRows, bool kGates> struct Fetcher {
       barriers.keys.wait_free(n);
       reinterpret_cast<float2*>(vectors + kBeta * kChunk)[lane] = make_float2(x.beta[0], x.beta[1]);
       if constexpr (kGates)
-        put_decays(vectors, vectors + kLog * kChunk, x, float(of.p.scale),
+        put_decays(vectors, vectors + kLog * kChunk, vectors + kLeft * kChunk, x, float(of.p.scale),
                    [&](int r) { return reading.last(r); });
       barriers.keys.filled(n);
     }
@@ -184,7 +184,6 @@ template <int kRows, bool kGates> struct Walker {
   }
 
   // Columns of K S become those of diag(beta) (V - diag(a) K S), as an operand, 16 at a time.
-  template <int kFrom, int kTo>
   __device__ __forceinline__ void subtract(Fragment<1> (&r)[4], const Square& R, int n) const {
     const float* const vectors = Places::vectors_of(memory, n) + 2 * (lane % 4);
     const int row = lane % 8 + lane / 16 * 8;
@@ -192,7 +191,7 @@ template <int kRows, bool kGates> struct Walker {
                             (Ring<kValueSlots>::slot(n) * 2 + group) * kTileBytes +
                             swizzled(row, 2 * warp + lane / 8 % 2);
 #pragma unroll
-    for (int i = kFrom; i < kTo; ++i) {
+    for (int i = 0; i < 4; ++i) {
       uint32_t v[4];
       ldmatrix_transposed(v, values + i * 16 * 128);
 #pragma unroll
@@ -240,10 +239,9 @@ template <int kRows, bool kGates> struct Walker {
     barriers.values.wait_filled(n);
     wgmma::wait<1>();
     wgmma::hold(R);
-    subtract<0, 3>(r, R, n);
     wgmma::wait<0>();
     wgmma::hold(O);
-    subtract<3, 4>(r, R, n);  // where registers of Q S are free again
+    subtract(r, R, n);
     barriers.values.free(n);
     barriers.squares.wait_filled(n);
     wgmma::fence();

@@ -13,15 +13,15 @@ using namespace squares;
 enum Role { kWalkers = 2, kPreparer = 2, kFetcher = 3, kThreads = 512 };
 enum FetchingWarp { kRowWarp, kScalarWarp, kValueWarp, kSendingWarp };
 // Registers a thread; together no more than 128 each.
-constexpr int kWalkerRegisters = 200, kPreparerRegisters = 88, kFetcherRegisters = 24;
+constexpr int kWalkerRegisters = 192, kPreparerRegisters = 104, kFetcherRegisters = 24;
 
 // Chunks of which keys, queries, values are in shared memory at once. Keys are the first needed and
 // the last.
 constexpr int kKeySlots = 4, kQuerySlots = 3, kValueSlots = 2, kSquareSlots = 2;
 
 // Vectors of a chunk (chunk.cuh). In place of the gates there are the logarithms, to base 2, of the
-// decays up to each micro-step.
-constexpr int kLog = kGate;
+// decays up to each micro-step, and behind them what is left of it at the end of its block of 16.
+constexpr int kLog = kGate, kLeft = kVectorCount, kVectors = kVectorCount + 1;
 
 // Bytes in shared memory.
 struct Places {
@@ -30,11 +30,10 @@ struct Places {
                        P = T + kSquareSlots * kTileBytes, o = P + kSquareSlots * kTileBytes,
                        blocks = o + kWalkers * kTileBytes, diagonals = blocks + 2 * kBlocksBytes,
                        vectors = diagonals + kDiagonalBytes,
-                       barriers = vectors + kKeySlots * kVectorCount * kChunk * 4,
-                       all = barriers + 256;
+                       barriers = vectors + kKeySlots * kVectors * kChunk * 4, all = barriers + 256;
   static_assert(all <= kMostShared);
   static __device__ __forceinline__ float* vectors_of(unsigned char* memory, int n) {
-    return reinterpret_cast<float*>(memory + vectors) + n % kKeySlots * kVectorCount * kChunk;
+    return reinterpret_cast<float*>(memory + vectors) + n % kKeySlots * kVectors * kChunk;
   }
 };
 

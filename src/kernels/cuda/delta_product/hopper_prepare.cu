@@ -65,14 +65,15 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
 template <int KT> struct FastPlaces {
   static constexpr int q = KT / 64 * kTileBytes, blocks = 0, diagonals = squares::kBlocksBytes,
                        T = 2 * kTileBytes, vectors = KT == 64 ? 3 * kTileBytes : 2 * q,
-                       logs = vectors + kVectorCount * kChunk * 4, all = logs + kChunk * 4;
+                       logs = vectors + kVectorCount * kChunk * 4, lefts = logs + kChunk * 4,
+                       all = lefts + kChunk * 4;
   static_assert(diagonals + squares::kDiagonalBytes <= T && T + kTileBytes <= vectors);
 };
 
 // beta and the gates of a chunk, two micro-steps a lane of one warp.
 template <bool kGates>
 __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const Chunk& z,
-                                             float* vectors, float* logs) {
+                                             float* vectors, float* logs, float* lefts) {
   const int lane = threadIdx.x % 32;
   squares::Pair x{};
 #pragma unroll
@@ -92,7 +93,7 @@ __device__ __forceinline__ void fill_vectors(const DeltaProductInputs& p, const 
   put(kBeta, x.beta[0], x.beta[1]);
   if constexpr (kGates) {
     put(kGate, expf(x.log[0]), expf(x.log[1]));
-    squares::put_decays(vectors, logs, x, float(p.scale), last);
+    squares::put_decays(vectors, logs, lefts, x, float(p.scale), last);
   } else {
     const float scale = float(p.scale);
     put(kGate, 1, 1), put(kBefore, 1, 1), put(kAfter, 1, 1);
@@ -108,7 +109,7 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
   const auto last = [&](int r) { return r < z.queries.rows ? int(z.queries.at(r)) : -1; };
   const int r = of.warp * 16 + of.g, rows[2] = {last(r), last(r + 8)};
   uint16_t* const P = w.P + z.index * w.rows * kChunk;
-  of.make_P(reads, rows, kChunk, float(p.scale), [&](int b, const Tile& x) {
+  of.make_P(reads, rows, last(of.warp * 16), kChunk, float(p.scale), [&](int b, const Tile& x) {
 #pragma unroll
     for (int t = 0; t < 2; ++t)
 #pragma unroll
@@ -139,6 +140,7 @@ __global__ void __launch_bounds__(kThreads, 5)
   const uint32_t k_at = shared_address(memory), q_at = k_at + At::q;
   float* const vectors = reinterpret_cast<float*>(memory + At::vectors);
   float* const logs = reinterpret_cast<float*>(memory + At::logs);
+  float* const lefts = reinterpret_cast<float*>(memory + At::lefts);
   const Chunk z{p};
   pdl_trigger();
   if (z.at.count == 0) return;
@@ -148,28 +150,31 @@ __global__ void __launch_bounds__(kThreads, 5)
     fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(), p.q.token, z.queries.rows,
                                       int(p.K));
   copy_commit();
-  if (threadIdx.x < 32) fill_vectors<kGates>(p, z, vectors, logs);
+  if (threadIdx.x < 32) fill_vectors<kGates>(p, z, vectors, logs, lefts);
   copy_wait<0>();
   wgmma::publish();
   __syncthreads();
 
   // As above: without queries this multiplies keys.
-  float reads[8][4], A[8][4];
-  wgmma::fence();
-  rows_by_rows<true, KT>(A, k_at, k_at);
-  rows_by_rows<true, KT>(reads, w.P ? q_at : k_at, k_at);
-  wgmma::commit();
-  wgmma::wait<0>();
-  wgmma::hold(A);
-  wgmma::hold(reads);
-  __syncthreads();  // keys and queries are read
   const squares::Squares<kGates> of{vectors + kBeta * kChunk,
                                     logs,
+                                    lefts,
                                     {k_at + At::blocks},
                                     reinterpret_cast<float*>(memory + At::diagonals)};
+  float reads[8][4], A[8][4];
+  wgmma::fence();
+  rows_by_rows<true, KT>(reads, w.P ? q_at : k_at, k_at);
+  wgmma::commit();
+  rows_by_rows<true, KT>(A, k_at, k_at);
+  wgmma::commit();
+  wgmma::wait<1>();
+  wgmma::hold(reads);
+  if (w.P && of.warp * 16 < w.rows) write_P(p, w, z, of, reads);
+  wgmma::wait<0>();
+  wgmma::hold(A);
+  __syncthreads();  // keys and queries are read
   of.put_L(A);
   of.invert_diagonal();
-  if (w.P && of.warp * 16 < w.rows) write_P(p, w, z, of, reads);
   __syncthreads();
   of.solve(k_at + At::T);
   __syncthreads();

@@ -33,13 +33,14 @@ __device__ __forceinline__ float exp2_of(float x) {
 // ------------------------------------------------------------------------------------- vectors
 // The decays of a chunk as powers of two of differences of sums of logarithms, two micro-steps a
 // lane of one warp. Below 2^-150 nothing is left of a float32; sums stay so small that differences
-// of what comes after are not lost. `last`: the micro-step that query r reads after, or -1.
+// of what comes after are not lost. `lefts`: what is left of each at the end of its block of 16.
+// `last`: the micro-step that query r reads after, or -1.
 struct Pair {
   float beta[2], log[2];
 };
 template <class Last>
-__device__ __forceinline__ void put_decays(float* vectors, float* logs, const Pair& x, float scale,
-                                           Last&& last) {
+__device__ __forceinline__ void put_decays(float* vectors, float* logs, float* lefts, const Pair& x,
+                                           float scale, Last&& last) {
   const int lane = threadIdx.x % 32;
   const auto log2_of = [](float log) {
     log *= 1.44269504f;
@@ -59,6 +60,8 @@ __device__ __forceinline__ void put_decays(float* vectors, float* logs, const Pa
   put(vectors + kBefore * kChunk, make_float2(exp2_of(log.x), exp2_of(log.y)));
   put(vectors + kAfter * kChunk, make_float2(exp2_of(all - log.x), exp2_of(all - log.y)));
   __syncwarp();
+  const float end = logs[2 * lane | 15];
+  put(lefts, make_float2(exp2_of(end - log.x), exp2_of(end - log.y)));
   float read[2];
 #pragma unroll
   for (int u = 0; u < 2; ++u) {
@@ -121,23 +124,35 @@ struct Blocks {
 
 // ------------------------------------------------------------------------------------- a chunk
 template <bool kGates> struct Squares {
-  using Products = float[8][4];  // this warp's 16 rows
-  const float *beta, *logs;      // of 64 micro-steps; logs with a gate
+  using Products = float[8][4];      // this warp's 16 rows
+  const float *beta, *logs, *lefts;  // of 64 micro-steps; the last two with a gate
   Blocks blocks;
   float* diagonals;  // room for L_ii
   const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32, g = lane / 4, c = lane % 4;
 
   // Block b of the products times `by` and the decays to this lane's two rows at logs `to`.
+  // kEarlier: the rows are behind this block, and the decay is that to its end and what is left
+  // from there.
+  template <bool kEarlier>
   __device__ __forceinline__ void decayed(Tile& x, const Products& A, int b, const float (&to)[2],
                                           const float (&by)[2]) const {
+    float from_end[2] = {by[0], by[1]};
+    if constexpr (kGates && kEarlier) {
+      const float end = logs[b * 16 + 15];
+#pragma unroll
+      for (int u = 0; u < 2; ++u) from_end[u] *= exp2_of(to[u] - end);
+    }
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      float2 log = make_float2(0, 0);
-      if constexpr (kGates) log = *reinterpret_cast<const float2*>(logs + b * 16 + t * 8 + 2 * c);
+      float2 column = make_float2(0, 0);
+      if constexpr (kGates)
+        column =
+            *reinterpret_cast<const float2*>((kEarlier ? lefts : logs) + b * 16 + t * 8 + 2 * c);
 #pragma unroll
       for (int u = 0; u < 4; ++u) {
-        float factor = by[u / 2];
-        if constexpr (kGates) factor *= exp2_of(to[u / 2] - (u % 2 ? log.y : log.x));
+        const float one = u % 2 ? column.y : column.x;
+        float factor = from_end[u / 2];
+        if constexpr (kGates) factor *= kEarlier ? one : exp2_of(to[u / 2] - one);
         x[t][u] = A[2 * b + t][u] * factor;
       }
     }
@@ -153,38 +168,43 @@ template <bool kGates> struct Squares {
     for (int b = 0; b < 4; ++b) {
       if (b > warp) continue;
       Tile x;
-      decayed(x, A, b, to, by);
       if (b < warp) {
+        decayed<true>(x, A, b, to, by);
         blocks.below(warp, b).put(as_fragment<2>(x[0], x[1]));
       } else {
-        float* const at = diagonals + i * kDiagonalRow + 2 * c;
+        decayed<false>(x, A, b, to, by);
+        float* const at = diagonals + (warp * 16 + 2 * c) * kDiagonalRow + g;
 #pragma unroll
         for (int t = 0; t < 2; ++t)
 #pragma unroll
-          for (int half = 0; half < 2; ++half)
-            *reinterpret_cast<float2*>(at + half * 8 * kDiagonalRow + t * 8) =
-                make_float2(x[t][2 * half], x[t][2 * half + 1]);
+          for (int u = 0; u < 4; ++u) at[(t * 8 + u % 2) * kDiagonalRow + u / 2 * 8] = x[t][u];
       }
     }
     __syncwarp();
   }
-  // D of this warp's diagonal block: lane l has column l % 16, a row of the transpose. The upper
-  // half of the warp stores what rounding left.
+  // D of this warp's diagonal block: lane l has column l % 16, a row of the transpose, and takes a
+  // column of L after the other, the next one on its way. The upper half of the warp stores what
+  // rounding left.
   __device__ __forceinline__ void invert_diagonal() const {
     const float* const L = diagonals + warp * 16 * kDiagonalRow;
     const int column = lane % 16;
-    float x[16];
+    float x[16], now[16], next[16];
+    const auto fetch = [&](float(&to)[16], int m) {
 #pragma unroll
-    for (int r = 0; r < 16; ++r) {
-      x[r] = r == column ? 1.f : 0.f;
+      for (int r = 0; r < 16; r += 4)
+        if (r + 3 > m) {
+          const float4 four = *reinterpret_cast<const float4*>(L + m * kDiagonalRow + r);
+          to[r] = four.x, to[r + 1] = four.y, to[r + 2] = four.z, to[r + 3] = four.w;
+        }
+    };
+    fetch(now, 0);
 #pragma unroll
-      for (int m = 0; m < r; m += 4) {
-        float four[4];
-        load_four(L + r * kDiagonalRow + m, four);
+    for (int r = 0; r < 16; ++r) x[r] = r == column ? 1.f : 0.f;
 #pragma unroll
-        for (int u = 0; u < 4; ++u)
-          if (m + u < r) x[r] -= four[u] * x[m + u];
-      }
+    for (int m = 0; m < 15; ++m) {
+      if (m < 14) fetch(next, m + 1);
+#pragma unroll
+      for (int r = m + 1; r < 16; ++r) x[r] -= now[r] * x[m], now[r] = next[r];
     }
     uint32_t words[8];
 #pragma unroll
@@ -203,10 +223,10 @@ template <bool kGates> struct Squares {
   }
 
   // Blocks of this warp's rows of Q K^T become those of P: put(b, x). `last`: the last micro-steps
-  // that this lane's two rows see, or -1; `seen`: that of any row of the warp.
+  // that this lane's two rows see, or -1; `least`, `seen`: of the warp's first row and of any.
   template <class Put>
-  __device__ __forceinline__ void make_P(const Products& A, const int (&last)[2], int seen,
-                                         float scale, Put&& put) const {
+  __device__ __forceinline__ void make_P(const Products& A, const int (&last)[2], int least,
+                                         int seen, float scale, Put&& put) const {
     const float by[2] = {scale, scale};
     float to[2] = {};
     if constexpr (kGates) to[0] = logs[max(last[0], 0)], to[1] = logs[max(last[1], 0)];
@@ -214,7 +234,10 @@ template <bool kGates> struct Squares {
     for (int b = 0; b < 4; ++b) {
       Tile x = {};
       if (b * 16 <= seen) {
-        decayed(x, A, b, to, by);
+        if (kGates && b * 16 + 15 <= least)
+          decayed<true>(x, A, b, to, by);
+        else
+          decayed<false>(x, A, b, to, by);
 #pragma unroll
         for (int t = 0; t < 2; ++t)
 #pragma unroll
