@@ -68,8 +68,8 @@ TEST(Choose, GatesOfKeyChannelsHaveChunksOfTheirOwn) {
 // A block a head: with few heads most of the chip would wait.
 TEST(Choose, OneKernelForManyHeads) {
   auto p = problem(4096, 128, false);
-  static const float kQueries = 0;
-  p.q.data = &kQueries;
+  static float queries = 0;
+  p.q.data = &queries;
   p.S = p.B = 25;  // 100 heads
   EXPECT_TRUE(choose_fused(p, Method::kFast, {}, 132));
   EXPECT_FALSE(choose_fused(p, Method::kAccurate, {}, 132));
