@@ -62,12 +62,11 @@ void measure_text(EvaluatedText& one, const EvalArguments& a) {
   const auto names = one.task->domains();
   std::vector<experiments::ByPosition> positions(names.size(), experiments::ByPosition(a.smooth));
   for (const auto& name : names) one.octaves.push_back({name, {}});
-  one.whole = training::evaluate_text(*one.run.model, *one.task, how,
-                                      [&](const auto& example, const auto& losses) {
-                                        positions[size_t(example.domain)].add(example, losses);
-                                        one.octaves[size_t(example.domain)].second.add(example,
-                                                                                       losses);
-                                      });
+  one.whole = training::evaluate_text(
+      *one.run.model, *one.task, how, [&](const auto& example, const auto& losses) {
+        positions[size_t(example.domain)].add(example, losses);
+        one.octaves[size_t(example.domain)].second.add(example, losses);
+      });
   for (size_t i = 0; i < names.size(); ++i)
     if (auto rows = positions[i].rows(); !rows.empty())
       one.curves.push_back({names[i], std::move(rows)});

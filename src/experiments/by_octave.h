@@ -9,7 +9,7 @@ namespace lrnn::experiments {
 // What one sequence loses between a position and twice the position. Sequences differ far more from
 // each other than models do: models that read the same ones are compared sequence by sequence.
 struct OctaveLoss {
-  int64_t sequence = 0;      // 0, 1, … in the order they were read
+  int64_t sequence = 0;  // 0, 1, … in the order they were read
   int64_t from = 0, to = 0;  // tokens read, both included: 1–1, 2–3, 4–7, …, the last may be cut
   double loss = 0;           // mean over the targets
   int64_t targets = 0;

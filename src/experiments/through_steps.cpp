@@ -102,8 +102,8 @@ void look_at_keys(const std::map<std::string, Tensor>& told, int64_t h, HeadLook
 
 // Words right at the length of training once what head `at` says is not heard: the columns of its
 // layer's output projection are 0. NaN where the layer has none that is cut by heads.
-double right_without(model::Model& model, const tasks::Task& task, uint64_t seed, int64_t length,
-                     int64_t words, const HeadLook& at, int64_t heads) {
+template <class Margins>
+double right_without(model::Model& model, const HeadLook& at, int64_t heads, Margins&& margins) {
   const auto parameters = model.named_parameters();
   const auto* found = parameters.find(cat("model.layers.", at.layer - 1, ".attn.o_proj.weight"));
   if (!found || found->size(1) % heads != 0) return kNothing;
@@ -111,7 +111,7 @@ double right_without(model::Model& model, const tasks::Task& task, uint64_t seed
       found->detach().narrow(1, (at.head - 1) * (found->size(1) / heads), found->size(1) / heads);
   const Tensor before = columns.clone();
   columns.zero_();
-  const auto all = margins(model, task, seed, length, words);
+  const auto all = margins();
   columns.copy_(before);
   return double(std::count_if(all.begin(), all.end(), [](double x) { return x > 0; }));
 }
@@ -125,7 +125,8 @@ size_t find_decisive(model::Model& model, const tasks::Task& task, uint64_t seed
   for (size_t i = 0; i < heads.size(); ++i) {
     const auto count = std::count_if(heads.begin(), heads.end(),
                                      [&](const auto& h) { return h.layer == heads[i].layer; });
-    const double right = right_without(model, task, seed, length, words, heads[i], count);
+    const double right = right_without(model, heads[i], count,
+                                       [&] { return margins(model, task, seed, length, words); });
     double far = 0;
     for (const auto& [token, z] : heads[i].by_token) far = std::max(far, std::abs(z - 1.0));
     if (!std::isnan(right)) {

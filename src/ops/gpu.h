@@ -62,8 +62,9 @@ class Gpu {
   // [n / each, rounded up].
   virtual void squares(const torch::Tensor& x, int64_t each, const torch::Tensor& to) = 0;
   // The gradient of share * the sum of the cross-entropies of logits [rows,V] at the targets int64
-  // [rows] (-1: none), of which `smoothing` is spread over all V. That loss and the rows whose argmax is the target are added to
-  // report[kLoss] and report[kRight]. share and report: float64 on the GPU.
+  // [rows] (-1: none), of which `smoothing` is spread over all V. That loss and the rows whose
+  // argmax is the target are added to report[kLoss] and report[kRight]. share and report: float64
+  // on the GPU.
   virtual torch::Tensor cross_entropy(const torch::Tensor& logits, const torch::Tensor& target,
                                       double smoothing, const torch::Tensor& share,
                                       const torch::Tensor& report) = 0;

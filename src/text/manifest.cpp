@@ -89,12 +89,13 @@ void check_shards(const std::string& folder, const Manifest& manifest, bool whol
       throw Error(cat(path, " is damaged: its sha256 is not the manifest's"),
                   "prepare it again into an empty folder");
   }
-  // An index that lost documents fits its shard; only their sum tells. Foreign shards may have none.
+  // An index that lost documents fits its shard; only their sum tells. Foreign shards may have
+  // none.
   if (indexed && (documents != manifest.documents || source_bytes != manifest.source_bytes))
-    throw Error(cat("the *.idx files of ", folder, " tell of ", documents, " documents with ",
-                    source_bytes, " bytes, and the manifest of ", manifest.documents, " with ",
-                    manifest.source_bytes),
-                "prepare it again into an empty folder");
+    throw Error(
+        cat("the *.idx files of ", folder, " tell of ", documents, " documents with ", source_bytes,
+            " bytes, and the manifest of ", manifest.documents, " with ", manifest.source_bytes),
+        "prepare it again into an empty folder");
 }
 
 }  // namespace lrnn::text

@@ -297,8 +297,8 @@ class Recorded final : public Execution {
       const auto logits = model_.forward(part.input, state, part.context);
       rows = logits.view({-1, logits.size(-1)});
     }
-    rows.backward(gpu_.cross_entropy(rows.detach(), part.target, config_.label_smoothing, share,
-                                     report_));
+    rows.backward(
+        gpu_.cross_entropy(rows.detach(), part.target, config_.label_smoothing, share, report_));
   }
 
   model::Model& model_;

@@ -203,8 +203,7 @@ TEST_F(FusedOnGpu, CrossEntropy) {
         const Tensor dx = ops::gpu()->cross_entropy(x, target.cuda(), smoothing, share, report);
         const Tensor X = wide(x).requires_grad_();
         const Tensor loss =
-            0.25 *
-            at::cross_entropy_loss(X, target, {}, at::Reduction::Sum, -1, smoothing);
+            0.25 * at::cross_entropy_loss(X, target, {}, at::Reduction::Sum, -1, smoothing);
         const double right = (X.argmax(-1) == target).sum().item<double>();
         EXPECT_NEAR(report[0].item<double>() - 1, loss.item<double>(),
                     1e-5 * (1 + loss.item<double>()));

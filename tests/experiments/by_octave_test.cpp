@@ -21,8 +21,7 @@ TEST(ByOctave, AHandExample) {
     double loss;
   };
   const std::vector<Row> expected = {
-      {0, 1, 1, 1, 1},
-      {0, 2, 3, 2, 3},
+      {0, 1, 1, 1, 1}, {0, 2, 3, 2, 3},
       {0, 4, 7, 3, 4},  // the last position has no target: its 9 does not count
       {1, 2, 3, 1, 5},  // nothing at position 1
       {1, 4, 4, 1, 2},  // a cut octave

@@ -258,8 +258,9 @@ void DeltaProductCuda::forward(const In& in, DeltaProductResult& out, std::vecto
 void DeltaProductCuda::forward_in_chunks(kernels::DeltaProductForward& p, const Call& call,
                                          const std::vector<Tensor>& kept, void* stream) {
   const bool split = call.method == Method::kAccurate, save = !kept.empty();
-  if (!save && kernels::cuda::choose_fused(p, call.method, segments_of(p),
-                                           kernels::cuda::chip_processors()) &&
+  if (!save &&
+      kernels::cuda::choose_fused(p, call.method, segments_of(p),
+                                  kernels::cuda::chip_processors()) &&
       kernels::cuda::chunk_fused_forward(p, stream))
     return;
   const Tensor memory =

@@ -74,8 +74,8 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
   return best;
 }
 
-// Whether forward is one kernel (hopper_fused.cu), with the bits of two. It is a block a head, and a
-// chunk takes one block as long as many: with half as many heads as processors two kernels are
+// Whether forward is one kernel (hopper_fused.cu), with the bits of two. It is a block a head, and
+// a chunk takes one block as long as many: with half as many heads as processors two kernels are
 // faster.
 inline bool choose_fused(const DeltaProductInputs& p, Method method, const Segments& segments,
                          int processors) {

@@ -74,9 +74,9 @@ bool hopper_fits(const DeltaProductInputs& p);
 void hopper_prepare(const DeltaProductInputs& p, const ChunkWork& w, void* stream);
 void hopper_forward(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                     void* stream);
-// Preparation and sweep in one kernel, for K = V = 128, bfloat16 operands, queries, and where nothing
-// is kept for backward. False where rows lie so that the copy engine cannot bring them: nothing was
-// done then. chunk_fused_forward: also where this build is not for Hopper.
+// Preparation and sweep in one kernel, for K = V = 128, bfloat16 operands, queries, and where
+// nothing is kept for backward. False where rows lie so that the copy engine cannot bring them:
+// nothing was done then. chunk_fused_forward: also where this build is not for Hopper.
 bool hopper_fused_forward(const DeltaProductForward& p, void* stream);
 bool chunk_fused_forward(const DeltaProductForward& p, void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,

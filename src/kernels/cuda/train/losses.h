@@ -19,9 +19,9 @@ struct CrossEntropy {
   const void* x = nullptr;          // rows of V, `stride` apart
   const int64_t* target = nullptr;  // [rows]
   float smoothing = 0;
-  const double* share = nullptr;    // one number
-  void* dx = nullptr;               // [rows,V]
-  double* partial = nullptr;        // [cross_entropy_blocks(..),2]
+  const double* share = nullptr;  // one number
+  void* dx = nullptr;             // [rows,V]
+  double* partial = nullptr;      // [cross_entropy_blocks(..),2]
   double* report = nullptr;
 };
 int64_t cross_entropy_blocks(int64_t rows, int64_t V);
