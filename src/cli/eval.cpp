@@ -79,9 +79,8 @@ Action eval(CLI::App& app) {
       "figures/lengths.svg of the first); without options the numbers of the end of training.\n"
       "Several kernels: eval/kernels.md. Of a language model: loss, perplexity and bits per byte "
       "by\n"
-      "domain, eval/position.csv, eval/octave.csv and figures/position.svg; of --rank "
-      "eval/rank.csv,\n"
-      "figures/rank.svg.\n"
+      "domain, eval/position.csv and octave.csv, figures/position.svg; of --rank rank.csv and "
+      "rank.svg.\n"
       "\nExamples:\n  lrnn eval runs/a runs/b --lengths 40,256,1024 -o twins.svg\n"
       "  lrnn eval runs/plays --data data/prose data/code --lengths 32768 --samples 64");
   return [a, lengths, given, device, now, before, every] {

@@ -48,7 +48,10 @@ struct Made {
       const auto path = cat(folder, "/", split, "-0000", s, ".bin");
       std::string bytes = format.header(shards[s]), index;
       format.append({all.data() + at, size_t(shards[s])}, bytes);
-      for (int64_t i = 0; i < shards[s]; i += 7) index += text::index_entry(uint64_t(i), 60);
+      for (int64_t i = 0; i < shards[s]; i += 7) {
+        index += text::index_entry(uint64_t(i), 60);
+        ++m.documents, m.source_bytes += 60;
+      }
       write_atomically(path, bytes), write_atomically(text::index_file(path), index);
       m.shards.push_back({fs::path(path).filename(), split, shards[s], sha256(bytes)});
     }
