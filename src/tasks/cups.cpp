@@ -8,13 +8,10 @@ namespace {
 constexpr int64_t kCupsShortest = 1;
 constexpr int64_t kMostCups = 20;
 
-struct CupsTrain {
-  Range length = {3, 40};
-  std::string targets = "last";
+struct CupsTrain : AskedKeys {
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "swaps in a training sequence", lengths(kCupsShortest));
-    visit("targets", targets, "ask where the ball is at the end, or after every swap (easier)",
-          {"last", "all"});
+    visit_them(visit, kCupsShortest, "swaps in a training sequence",
+               "ask where the ball is at the end, or after every swap (easier)");
   }
 };
 
@@ -53,7 +50,7 @@ struct CupsConfig {
     q.answers = cups;
     q.shortest = kCupsShortest;
     q.beyond = -1;  // swaps count; the ball's first place does not
-    q.train_on_all = train.targets == "all";
+    q.train_on_all = train.on_the_way();
     q.draw = [n = cups, last = q.automaton.symbols - 1](Random& random, Range length) {
       std::vector<int64_t> tokens(size_t(random.between(length.lo, length.hi) + 1));
       tokens[0] = random.between(0, n - 1);

@@ -5,32 +5,43 @@
 namespace lrnn::tasks {
 namespace {
 
-struct GroupTrain {
-  Range length = {128, 128};
+// Sequences that may come from a file.
+struct GroupKeys {
+  Range length;
+  double share;  // of the file's sequences
+  std::string file = {};
+
+  std::shared_ptr<const Rows> rows(Split split, const GroupWords& words) const {
+    return file.empty() ? nullptr : rows_for(split, GroupFile(file, words, length), share);
+  }
+
+ protected:
+  template <class Visit> void visit_file(Visit&& visit, const char* in_file, const char* in_share) {
+    visit("file", file, in_file);
+    visit("share", share, in_share, above_and_at_most(0, 1));
+  }
+};
+
+struct GroupTrain : GroupKeys {
   int64_t set = 0;
-  std::string file;
-  double share = 0.99;
+  GroupTrain() : GroupKeys{{128, 128}, 0.99} {}
   template <class Visit> void fields(Visit&& visit) {
     visit("length", length, "tokens in a training sequence, without BOS", lengths(1));
     visit("set", set, "so many distinct sequences, shuffled in every epoch; 0: always fresh ones",
           at_least(0));
-    visit("file", file, "a CSV of sequences to train on instead; see `lrnn tasks export`");
-    visit("share", share, "the part of the file's sequences that is for training",
-          above_and_at_most(0, 1));
+    visit_file(visit, "a CSV of sequences to train on instead; see `lrnn tasks export`",
+               "the part of the file's sequences that is for training");
   }
 };
 
-struct GroupEval {
-  Range length = {512, 512};
+struct GroupEval : GroupKeys {
   int64_t samples = 5000;
-  std::string file;
-  double share = 0.01;
+  GroupEval() : GroupKeys{{512, 512}, 0.01} {}
   template <class Visit> void fields(Visit&& visit) {
     visit("length", length, "shortest and longest sequence it is tested on", lengths(1));
     visit("samples", samples, "sequences in one evaluation", at_least(1));
-    visit("file", file, "a CSV of sequences to be tested on instead");
-    visit("share", share, "the part of the file's sequences that is for testing",
-          above_and_at_most(0, 1));
+    visit_file(visit, "a CSV of sequences to be tested on instead",
+               "the part of the file's sequences that is for testing");
   }
 };
 
@@ -72,16 +83,11 @@ struct GroupConfig {
     q.draws = [words](int64_t length) { return words.draws(length); };
     q.spell = [words](const auto& drawn, int64_t length) { return words.spell(drawn, length); };
     q.answers = [words](const auto& tokens) { return words.answers(tokens); };
-    if (!train.file.empty())
-      q.train_rows =
-          rows_for(Split::kTrain, GroupFile(train.file, words, train.length), train.share);
-    if (!eval.file.empty()) {
-      q.eval_rows = rows_for(Split::kEval, GroupFile(eval.file, words, eval.length), eval.share);
-      if (eval.samples > q.eval_rows->count())
-        throw Error(cat("an evaluation asks for ", eval.samples, " sequences, but ", eval.file,
-                        " gives ", q.eval_rows->count()),
-                    cat("set eval.samples=", q.eval_rows->count(), ", or a larger eval.share"));
-    }
+    q.train_rows = train.rows(Split::kTrain, words), q.eval_rows = eval.rows(Split::kEval, words);
+    if (q.eval_rows && eval.samples > q.eval_rows->count())
+      throw Error(cat("an evaluation asks for ", eval.samples, " sequences, but ", eval.file,
+                      " gives ", q.eval_rows->count()),
+                  cat("set eval.samples=", q.eval_rows->count(), ", or a larger eval.share"));
     return follow(std::move(q));
   }
 

@@ -29,6 +29,20 @@ template <int64_t lo, int64_t hi, int64_t count, int64_t shortest = 1> struct Ev
   }
 };
 
+// Training that asks for the answer at the end, or on the way too, which is easier.
+struct AskedKeys {
+  Range length = {3, 40};
+  std::string targets = "last";
+  bool on_the_way() const { return targets == "all"; }
+
+ protected:
+  template <class Visit>
+  void visit_them(Visit&& visit, int64_t shortest, const char* lengths_are, const char* asks) {
+    visit("length", length, lengths_are, lengths(shortest));
+    visit("targets", targets, asks, {"last", "all"});
+  }
+};
+
 // The last two fields of a task's config.
 template <class Visit, class Train, class Eval>
 void visit_both(Visit&& visit, Train& train, Eval& eval,

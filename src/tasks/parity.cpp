@@ -13,13 +13,10 @@ std::vector<int64_t> draw(Random& random, Range length) {
   return bits;
 }
 
-struct Train {
-  Range length = {3, 40};
-  std::string targets = "last";
+struct Train : AskedKeys {
   template <class Visit> void fields(Visit&& visit) {
-    visit("length", length, "shortest and longest training sequence", lengths(kShortest));
-    visit("targets", targets, "ask for the parity at the end, or after every bit (easier)",
-          {"last", "all"});
+    visit_them(visit, kShortest, "shortest and longest training sequence",
+               "ask for the parity at the end, or after every bit (easier)");
   }
 };
 
@@ -38,7 +35,7 @@ struct Config {
     q.letters = {kZero, kOne};
     q.answers = 2;
     q.shortest = kShortest;
-    q.train_on_all = train.targets == "all";
+    q.train_on_all = train.on_the_way();
     q.draw = draw;
     return follow(std::move(q));
   }

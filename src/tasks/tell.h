@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -24,9 +25,20 @@ std::shared_ptr<Task> tell(Tell story);
 struct Writer {
   Example out;
   void say(int64_t token) { out.input.push_back(token), out.target.push_back(-1); }
+  void say(std::initializer_list<int64_t> tokens) {
+    for (const int64_t token : tokens) say(token);
+  }
   void ask(int64_t token, int64_t answer) {
     out.input.push_back(token), out.target.push_back(answer);
   }
+};
+
+// Ids where each of n holds one of n things: who holds, what is held, then the words between them.
+struct HolderIds {
+  int64_t n;
+  int64_t holder(int64_t i) const { return i; }
+  int64_t thing(int64_t i) const { return n + i; }
+  int64_t word(int64_t i) const { return 2 * n + i; }
 };
 
 // 0 .. n-1 in an order of their own.
