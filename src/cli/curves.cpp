@@ -130,8 +130,7 @@ int show_curves(const CurvesArguments& a) {
 
 Action curves(CLI::App& app) {
   auto a = std::make_shared<CurvesArguments>();
-  app.add_option("RUN", a->runs, "a run folder, finished or not; several in one figure")
-      ->required();
+  add_run(app, a->runs, "a run folder, finished or not; several in one figure");
   app.add_option("--by", a->by, "step, or position: what a language model loses far into a text")
       ->check(CLI::IsMember({"step", "position"}))
       ->type_name("NAME");
@@ -139,9 +138,7 @@ Action curves(CLI::App& app) {
       ->type_name("NAME");
   add_number(app, "--first", a->position.first, "by position: from there on (default: 64)",
              Least::kAboveZero);
-  app.add_option("-o,--out", a->out,
-                 "the figure (default: RUN/figures/curves.svg, or positions.svg)")
-      ->type_name("FILE");
+  add_figure(app, a->out, "RUN/figures/curves.svg, or positions.svg");
   app.add_flag("--json", a->json, "one JSON object");
   app.footer(
       "Draws loss and accuracy by step, of training and of the evaluations on the way, from the "

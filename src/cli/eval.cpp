@@ -10,14 +10,13 @@ namespace lrnn::cli {
 
 Action eval(CLI::App& app) {
   auto a = std::make_shared<EvalArguments>();
-  app.add_option("RUN", a->runs, "a run folder, or a checkpoint in one; several side by side")
-      ->required();
+  add_run(app, a->runs, "a run folder, or a checkpoint in one; several side by side");
   auto lengths = std::make_shared<std::string>();
   const auto* given =
       app.add_option("--lengths", *lengths,
                      "LOW:HIGH, one length, or 10,100,1000 (default: the task's, and training's)")
           ->type_name("A:B");
-  app.add_option("-o,--out", a->out, "the figure (default: in RUN/figures)")->type_name("FILE");
+  add_figure(app, a->out, "in RUN/figures");
   add_number(app, "--samples", a->samples, "sequences (default: the task's own number)",
              Least::kAboveZero);
   add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);

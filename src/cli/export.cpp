@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/find.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "experiments/imported.h"
 #include "text/sentence_piece_json.h"
@@ -66,7 +67,7 @@ int export_run(const ExportArguments& a) {
 
 Action export_model(CLI::App& app) {
   auto a = std::make_shared<ExportArguments>();
-  app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
+  add_run(app, a->run);
   app.add_option("-o,--out", a->out, "the folder to write")->required()->type_name("DIR");
   app.add_option("--dtype", a->dtype,
                  "float32 or bfloat16; absent: that of an imported model's tensors, else float32")

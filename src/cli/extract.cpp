@@ -138,7 +138,7 @@ int extract(ExtractArguments a) {
 
 Action extract_automaton(CLI::App& app) {
   auto a = std::make_shared<ExtractArguments>();
-  app.add_option("RUN", a->run, "a folder that `lrnn train` or `lrnn compile` wrote")->required();
+  add_run(app, a->run, "a folder that `lrnn train` or `lrnn compile` wrote");
   app.add_option("-o,--out", a->out, "the automaton, for `lrnn compile --automaton`")
       ->required()
       ->type_name("FILE");

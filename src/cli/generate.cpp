@@ -119,8 +119,7 @@ int generate_text(const GenerateArguments& a, bool prompt_given, const std::stri
 Action generate(CLI::App& app) {
   auto a = std::make_shared<GenerateArguments>();
   auto& how = a->how;
-  app.add_option("RUN", a->run, "a language model: a run folder, or a checkpoint in one")
-      ->required();
+  add_run(app, a->run, "a language model: a run folder, or a checkpoint in one");
   app.add_option("INPUT", a->input, "- : the prompt comes from standard input");
   const auto* prompt =
       app.add_option("--prompt", a->prompt, "the beginning of the text")->type_name("TEXT");

@@ -22,6 +22,16 @@ CLI::Validator number(Least least, std::function<bool(const std::string&)> taken
   return CLI::Validator(problem, name);
 }
 
+void add_figure(CLI::App& app, std::string& out, const std::string& otherwise) {
+  app.add_option("-o,--out", out, "the figure (default: " + otherwise + ")")->type_name("FILE");
+}
+
+void add_config(CLI::App& app, std::string& config, std::vector<std::string>& overrides,
+                const std::string& about) {
+  app.add_option("CONFIG", config, about);
+  app.add_option("KEYS", overrides, "key=value pairs that replace what the file says");
+}
+
 std::shared_ptr<automata::Source> add_automaton_options(CLI::App& app) {
   auto s = std::make_shared<automata::Source>();
   // A callback: the empty expression is given, too.
@@ -42,7 +52,6 @@ std::shared_ptr<automata::Source> add_automaton_options(CLI::App& app) {
       ->type_name("NAME");
   return s;
 }
-
 
 std::shared_ptr<std::string> add_device(CLI::App& app) {
   auto device = std::make_shared<std::string>("cpu");

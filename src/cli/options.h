@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "automata/read/source.h"
 
@@ -26,6 +27,18 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, T& value, const 
   };
   return app.add_option(name, value, about)->check(number(least, taken))->type_name("N");
 }
+
+// RUN, which must be given: one, or several where `runs` is a list.
+template <class Runs>
+void add_run(CLI::App& app, Runs& runs,
+             const std::string& about = "a run folder, or a checkpoint in one") {
+  app.add_option("RUN", runs, about)->required();
+}
+// --out, a figure, and where it goes when nobody says.
+void add_figure(CLI::App& app, std::string& out, const std::string& otherwise);
+// CONFIG KEYS: a file, and what replaces some of it.
+void add_config(CLI::App& app, std::string& config, std::vector<std::string>& overrides,
+                const std::string& about = "a file of configs/, or your own");
 
 // --regex R --alphabet ab | --automaton FILE | --group S5 [--letters swaps] | --example NAME.
 // The result is filled when the command's action runs.

@@ -152,7 +152,7 @@ int run_words(const RunArguments& a, const std::string& device) {
 
 Action run_model(CLI::App& app) {
   auto a = std::make_shared<RunArguments>();
-  app.add_option("RUN", a->run, "a run folder, or a checkpoint in one")->required();
+  add_run(app, a->run);
   app.add_flag("--every", a->every, "the answer after every symbol, not only after the last");
   app.add_flag("--step", a->step,
                "one symbol at a time, each answered before the next is read; says what one took");

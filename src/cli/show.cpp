@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/find.h"
 #include "cli/keys.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/train.h"
 #include "experiments/run.h"
@@ -91,8 +92,7 @@ int show_config(const ShowArguments& a) {
 
 Action show(CLI::App& app) {
   auto a = std::make_shared<ShowArguments>();
-  app.add_option("CONFIG", a->config, "a file of configs/, or your own");
-  app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
+  add_config(app, a->config, a->overrides);
   const auto keys = add_keys(app);
   app.add_flag("--markdown", a->markdown, "with --keys: all of them as docs/reference.md");
   app.add_flag("--json", a->json, "one JSON object");

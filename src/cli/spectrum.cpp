@@ -213,10 +213,8 @@ int show_spectrum(SpectrumArguments a) {
 
 Action spectrum(CLI::App& app) {
   auto a = std::make_shared<SpectrumArguments>();
-  app.add_option("RUN", a->runs, "a run folder, or a checkpoint in one; several side by side")
-      ->required();
-  app.add_option("-o,--out", a->out, "the figure (default: RUN/figures/spectrum.svg)")
-      ->type_name("FILE");
+  add_run(app, a->runs, "a run folder, or a checkpoint in one; several side by side");
+  add_figure(app, a->out, "RUN/figures/spectrum.svg");
   add_number(app, "--samples", a->samples,
              "sequences to read (default: 32; with --steps 256 a length)", Least::kAboveZero);
   add_number(app, "--seed", a->seed, "of the sequences (default: the run's)", Least::kZero);

@@ -113,8 +113,8 @@ int train_one(TrainArguments a, const std::string& device) {
 
 Action train(CLI::App& app) {
   auto a = std::make_shared<TrainArguments>();
-  app.add_option("CONFIG", a->config, "a file of configs/, or your own; or a RUN with --resume");
-  app.add_option("KEYS", a->overrides, "key=value pairs that replace what the file says");
+  add_config(app, a->config, a->overrides,
+             "a file of configs/, or your own; or a RUN with --resume");
   app.add_option("--out", a->out, "the run folder (default: runs/CONFIG-seedSEED)")
       ->type_name("DIR");
   app.add_option("--from", a->from,

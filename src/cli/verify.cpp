@@ -190,7 +190,7 @@ void print(const Verified& v, const experiments::Run& run) {
 
 Action verify_model(CLI::App& app) {
   auto a = std::make_shared<VerifyArguments>();
-  app.add_option("RUN", a->run, "a folder that `lrnn compile` or `lrnn train` wrote")->required();
+  add_run(app, a->run, "a folder that `lrnn compile` or `lrnn train` wrote");
   add_number(app, "--tokens", a->tokens, "length of the longest word (default: 1e6)",
              Least::kAboveZero);
   add_number(app, "--seed", a->seed, "of the random words", Least::kZero);
