@@ -21,14 +21,12 @@ struct GlaConfig {
     visit("value_dim", value_dim, "value size per head; columns of a state", at_least(1));
     visit("range", range, "of the eigenvalues: [0, 1] as published, or [-1, 1] with 2 gate - 1",
           {Range{0, 1}, Range{-1, 1}});
-    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none",
-          at_least(0));
+    visit_conv(visit, conv);
     visit("gate_rank", gate_rank, "rank of the gate's projection", at_least(1));
     visit("gate_normaliser", gate_normaliser,
           "the gate is a sigmoid to the power of one over this; 1 moves fastest", positive());
     visit("clamp", clamp, "the least logarithm of a gate, below 0; 0: none", between(-1e9, 0));
-    visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
-    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
+    visit_output(visit, output_gate, norm_eps);
   }
 };
 
@@ -36,13 +34,12 @@ struct GlaConfig {
 class Gla final : public HeadMixer {
  public:
   Gla(int64_t width, const GlaConfig& c) : c_(c) {
-    const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
-    add_projections(width, c.heads, keys, values);
-    gk_proj_ = add<LowRank>("gk_proj", width, c.gate_rank, keys, true, "0", "1");
-    add_convolutions(c.conv, keys, values);
-    if (c.output_gate) add_output_gate(width, values);
+    add_projections(width, c.heads, c.key_dim, c.value_dim);
+    gk_proj_ = add<LowRank>("gk_proj", width, c.gate_rank, keys_, true, "0", "1");
+    add_convolutions(c.conv);
+    if (c.output_gate) add_output_gate(width);
     norm_ = add<RmsNorm>(c.output_gate ? "g_norm_swish_gate" : "g_norm", c.value_dim, c.norm_eps);
-    add_output(values, width);
+    add_output(width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {

@@ -8,6 +8,20 @@
 // of layers are fla's.
 namespace lrnn::mixers {
 
+// Keys that they have alike.
+template <class Visit> void visit_conv(Visit&& visit, int64_t& conv) {
+  visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none",
+        at_least(0));
+}
+template <class Visit> void visit_output_gate(Visit&& visit, bool& gate) {
+  visit("output_gate", gate, "the normed output is multiplied by silu of a projection");
+}
+// Where outputs go through an RMSNorm.
+template <class Visit> void visit_output(Visit&& visit, bool& gate, double& norm_eps) {
+  visit_output_gate(visit, gate);
+  visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
+}
+
 class HeadMixer : public Mixer {
  public:
   void initialise(const Init& init) override {
@@ -31,24 +45,23 @@ class HeadMixer : public Mixer {
     return false;
   }
 
-  // The layers, in the order in which a mixer wants its parameters. Sizes are of all heads
-  // together.
-  void add_projections(int64_t width, int64_t heads, int64_t keys, int64_t values) {
-    q_.proj = add<Linear>("q_proj", width, keys);
-    k_.proj = add<Linear>("k_proj", width, keys);
-    v_.proj = add<Linear>("v_proj", width, values);
+  // The layers, in the order in which a mixer wants its parameters; the projections come first and
+  // say the sizes.
+  void add_projections(int64_t width, int64_t heads, int64_t key_dim, int64_t value_dim) {
+    keys_ = heads * key_dim, values_ = heads * value_dim;
+    q_.proj = add<Linear>("q_proj", width, keys_);
+    k_.proj = add<Linear>("k_proj", width, keys_);
+    v_.proj = add<Linear>("v_proj", width, values_);
     for (auto* x : {&q_, &k_, &v_}) x->heads = heads;
   }
-  void add_convolutions(int64_t kernel, int64_t keys, int64_t values) {
+  void add_convolutions(int64_t kernel) {
     if (kernel == 0) return;
-    q_.conv = add<ShortConv>("q_conv1d", keys, kernel);
-    k_.conv = add<ShortConv>("k_conv1d", keys, kernel);
-    v_.conv = add<ShortConv>("v_conv1d", values, kernel);
+    q_.conv = add<ShortConv>("q_conv1d", keys_, kernel);
+    k_.conv = add<ShortConv>("k_conv1d", keys_, kernel);
+    v_.conv = add<ShortConv>("v_conv1d", values_, kernel);
   }
-  void add_output_gate(int64_t width, int64_t values) {
-    g_proj_ = add<Linear>("g_proj", width, values);
-  }
-  void add_output(int64_t values, int64_t width) { o_proj_ = add<Linear>("o_proj", values, width); }
+  void add_output_gate(int64_t width) { g_proj_ = add<Linear>("g_proj", width, values_); }
+  void add_output(int64_t width) { o_proj_ = add<Linear>("o_proj", values_, width); }
   template <class Module, class... Arguments>
   std::shared_ptr<Module> add(const char* name, Arguments... arguments) {
     return register_module(name, std::make_shared<Module>(arguments...));
@@ -71,6 +84,7 @@ class HeadMixer : public Mixer {
   }
 
   HeadProjection q_, k_, v_;
+  int64_t keys_ = 0, values_ = 0;  // channels, of all heads together
 
  private:
   std::shared_ptr<Linear> g_proj_, o_proj_;

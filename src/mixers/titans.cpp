@@ -24,10 +24,8 @@ struct TitansConfig {
     visit("range", range,
           "of theta, the step: [0, 1], or [0, 2] which reflects a memory that forgets nothing",
           {Range{0, 1}, Range{0, 2}});
-    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none",
-          at_least(0));
-    visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
-    visit("norm_eps", norm_eps, "inside the square root of the output's RMSNorm", positive());
+    visit_conv(visit, conv);
+    visit_output(visit, output_gate, norm_eps);
   }
 };
 
@@ -36,13 +34,12 @@ struct TitansConfig {
 class Titans final : public HeadMixer {
  public:
   Titans(int64_t width, const TitansConfig& c) : c_(c) {
-    const int64_t keys = c.heads * c.key_dim, values = c.heads * c.value_dim;
-    add_projections(width, c.heads, keys, values);
+    add_projections(width, c.heads, c.key_dim, c.value_dim);
     gates_proj_ = add<Linear>("gates_proj", width, 3 * c.heads, true);
-    add_convolutions(c.conv, keys, values);
-    if (c.output_gate) add_output_gate(width, values);
+    add_convolutions(c.conv);
+    if (c.output_gate) add_output_gate(width);
     norm_ = add<RmsNorm>("o_norm", c.value_dim, c.norm_eps);
-    add_output(values, width);
+    add_output(width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {

@@ -23,9 +23,8 @@ struct TttConfig {
           "tokens whose gradients are taken at the same weights; 1: a step after every token",
           between(1, ops::Ttt::kLongestBatch));
     visit("step", step, "the largest step of the inner model, times one over head_dim", positive());
-    visit("conv", conv, "kernel of the short convolution with SiLU on q, k and v; 0: none",
-          at_least(0));
-    visit("output_gate", output_gate, "the normed output is multiplied by silu of a projection");
+    visit_conv(visit, conv);
+    visit_output_gate(visit, output_gate);
     visit("inner_eps", inner_eps, "inside the square root of the inner model's layer norm",
           positive());
     visit("norm_eps", norm_eps, "inside the square root of the output's layer norm", positive());
@@ -36,17 +35,16 @@ struct TttConfig {
 class Ttt final : public HeadMixer {
  public:
   Ttt(int64_t width, const TttConfig& c) : c_(c) {
-    const int64_t inner = c.heads * c.head_dim;
     W_ = register_parameter("W", torch::empty({c.heads, c.head_dim, c.head_dim}));
     b_ = register_parameter("b", torch::empty({c.heads, c.head_dim}));
     weight_ = register_parameter("ttt_norm_weight", torch::empty({c.heads, c.head_dim}));
     bias_ = register_parameter("ttt_norm_bias", torch::empty({c.heads, c.head_dim}));
-    add_projections(width, c.heads, inner, inner);
+    add_projections(width, c.heads, c.head_dim, c.head_dim);
     eta_proj_ = add<Linear>("eta_proj", width, c.heads, true);
-    add_convolutions(c.conv, inner, inner);
-    if (c.output_gate) add_output_gate(width, inner);
-    norm_ = add<AffineNorm>("post_norm", inner, c.norm_eps);
-    add_output(inner, width);
+    add_convolutions(c.conv);
+    if (c.output_gate) add_output_gate(width);
+    norm_ = add<AffineNorm>("post_norm", values_, c.norm_eps);
+    add_output(width);
   }
 
   Tensor mix(const Rows& x, State& state, const Context& context) override {
