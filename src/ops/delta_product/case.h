@@ -68,6 +68,12 @@ inline Cases<DeltaProductCase> delta_product_cases() {
     c.gate = c.channels = true;
     return c;
   };
+  // Packed sequences without outputs, of which one is empty.
+  const auto packed = [&](int64_t H, int64_t V, int64_t key_heads) {
+    Case c{.B = 1, .T = 140, .H = H, .K = 128, .V = V, .q = false, .dtype = bf16};
+    c.lengths = {70, 0, 70}, c.key_heads = key_heads;
+    return c;
+  };
   out.typical.push_back(with_channels({.B = 2, .T = 67, .N = 1, .H = 3, .K = 16, .V = 24}));
   out.typical.push_back(
       with_channels({.B = 1, .T = 35, .N = 3, .H = 4, .K = 33, .V = 8, .key_heads = 2}));
@@ -77,6 +83,12 @@ inline Cases<DeltaProductCase> delta_product_cases() {
         c.gate = gate, c.accuracy = accuracy, c.beta = 1;  // no digits lost to beta > 1
         out.kernels.push_back(c);
       }
+  };
+  const auto channel_kernel = [&](Case c, const std::vector<std::string>& accuracies) {
+    for (const auto& accuracy : accuracies) {
+      c.accuracy = accuracy, c.beta = 1;
+      out.kernels.push_back(with_channels(c));
+    }
   };
   for (const auto dtype : {torch::kFloat64, fp32, bf16})
     for (const int64_t K : {33, 72, 130})  // a thread, two and more hold a column
@@ -102,15 +114,7 @@ inline Cases<DeltaProductCase> delta_product_cases() {
   for (const auto& [N, K, V] : {std::tuple{1, 32, 48}, {2, 64, 16}, {1, 128, 80}, {3, 256, 64}})
     kernel({.B = 1, .T = 70 / N + 1, .N = N, .H = 1, .K = K, .V = V, .dtype = bf16},
            {"fast", "accurate"});
-  kernel({.B = 1,
-          .T = 140,
-          .H = 1,
-          .K = 128,
-          .V = 32,
-          .q = false,
-          .dtype = bf16,
-          .lengths = {70, 0, 70}},
-         {"fast", "accurate"});
+  kernel(packed(1, 32, 0), {"fast", "accurate"});
   // Heads that share keys, by every method: exact in its types, small, small chunks, one chunk,
   // mma.sync, warp groups, segments.
   for (const auto dtype : {torch::kFloat64, fp32, bf16})
@@ -138,56 +142,22 @@ inline Cases<DeltaProductCase> delta_product_cases() {
                                       {1600, 1, 2, 64, 64}})
     kernel({.B = 1, .T = T, .N = N, .H = H, .K = K, .V = V, .dtype = bf16, .key_heads = H / 2},
            {"fast", "accurate"});
-  kernel({.B = 1,
-          .T = 140,
-          .H = 3,
-          .K = 128,
-          .V = 64,
-          .q = false,
-          .dtype = bf16,
-          .lengths = {70, 0, 70},
-          .key_heads = 1},
-         {"fast", "accurate"});
+  kernel(packed(3, 64, 1), {"fast", "accurate"});
   // Gates of key channels.
   for (const auto dtype : {torch::kFloat64, fp32, bf16})
     for (const int64_t K : {33, 72, 130})
-      out.kernels.push_back(with_channels({.B = 1,
-                                           .T = 19,
-                                           .N = 2,
-                                           .H = 2,
-                                           .K = K,
-                                           .V = 9,
-                                           .dtype = dtype,
-                                           .accuracy = "exact",
-                                           .beta = 1,
-                                           .key_heads = 1}));
-  out.kernels.push_back(with_channels(
-      {.B = 1, .T = 60, .H = 1, .K = 40, .V = 9, .dtype = fp32, .lengths = {3, 0, 57}, .beta = 1}));
+      channel_kernel(
+          {.B = 1, .T = 19, .N = 2, .H = 2, .K = K, .V = 9, .dtype = dtype, .key_heads = 1},
+          {"exact"});
+  channel_kernel({.B = 1, .T = 60, .H = 1, .K = 40, .V = 9, .dtype = fp32, .lengths = {3, 0, 57}},
+                 {""});
   for (const auto& [T, N, H, K, V] : {std::tuple{70, 1, 2, 128, 128},
                                       {71, 1, 1, 72, 48},
                                       {36, 2, 4, 64, 16},
                                       {140, 1, 2, 24, 32}})
-    for (const char* accuracy : {"fast", "accurate"})
-      out.kernels.push_back(with_channels({.B = 1,
-                                           .T = T,
-                                           .N = N,
-                                           .H = H,
-                                           .K = K,
-                                           .V = V,
-                                           .dtype = bf16,
-                                           .accuracy = accuracy,
-                                           .beta = 1,
-                                           .key_heads = 1}));
-  out.kernels.push_back(with_channels({.B = 1,
-                                       .T = 140,
-                                       .H = 1,
-                                       .K = 128,
-                                       .V = 32,
-                                       .q = false,
-                                       .dtype = bf16,
-                                       .lengths = {70, 0, 70},
-                                       .accuracy = "accurate",
-                                       .beta = 1}));
+    channel_kernel({.B = 1, .T = T, .N = N, .H = H, .K = K, .V = V, .dtype = bf16, .key_heads = 1},
+                   {"fast", "accurate"});
+  channel_kernel(packed(1, 32, 0), {"accurate"});
   for (const auto& [B, T, H, K] : {std::tuple{8, 512, 4, 32}, {2, 2048, 8, 64}, {1, 4096, 8, 128}})
     for (const int64_t N : {1, 2, 4})
       out.timed.push_back(

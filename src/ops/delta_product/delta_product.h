@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "ops/field.h"
+#include "ops/heads_result.h"
 
 // The delta product, the recurrence under DeltaNet, Gated DeltaNet and DeltaProduct. Per head, with
 // the state S [K,V], for each token t:
@@ -24,15 +24,8 @@
 // state included, and back from the final state.
 namespace lrnn::ops {
 
-struct DeltaProductResult {
-  torch::Tensor o;      // [B,T,H,V]; undefined without q
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
-
-  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
-    visit(out.o, result("o", "BTHV", Kind::kIo, "q"));
-    visit(out.state, result("state", "SHKV", Kind::kWide));
-  }
-};
+// o [B,T,H,V], undefined without q; state [B,H,K,V] (or [S,H,K,V]), float32 for bfloat16 inputs
+using DeltaProductResult = HeadsResult<'q'>;
 
 struct DeltaProduct {
   torch::Tensor q;              // [B,T,G,K]; undefined: no outputs are wanted, only the state

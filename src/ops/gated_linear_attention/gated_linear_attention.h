@@ -1,7 +1,7 @@
 #pragma once
 #include <optional>
 
-#include "ops/field.h"
+#include "ops/heads_result.h"
 
 // Gated linear attention (GLA). Per head, with the state S [K,V], for each token t:
 //
@@ -13,15 +13,8 @@
 // final state.
 namespace lrnn::ops {
 
-struct GatedLinearAttentionResult {
-  torch::Tensor o;      // [B,T,H,V]; undefined without q
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
-
-  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
-    visit(out.o, result("o", "BTHV", Kind::kIo, "q"));
-    visit(out.state, result("state", "SHKV", Kind::kWide));
-  }
-};
+// o [B,T,H,V], undefined without q; state [B,H,K,V] (or [S,H,K,V]), float32 for bfloat16 inputs
+using GatedLinearAttentionResult = HeadsResult<'q'>;
 
 struct GatedLinearAttention {
   torch::Tensor q;              // [B,T,H,K]; undefined: no outputs are wanted, only the state

@@ -1,5 +1,5 @@
 #pragma once
-#include "ops/field.h"
+#include "ops/heads_result.h"
 
 // The recurrence of RWKV-7. Per head, with the state S [K,V], for each token t:
 //
@@ -13,15 +13,8 @@
 // back from the final state.
 namespace lrnn::ops {
 
-struct Rwkv7Result {
-  torch::Tensor o;      // [B,T,H,V]; undefined without r
-  torch::Tensor state;  // [B,H,K,V] (or [S,H,K,V]); float32 for bfloat16 inputs
-
-  template <class Self, class Visit> static void fields(Self& out, Visit&& visit) {
-    visit(out.o, result("o", "BTHV", Kind::kIo, "r"));
-    visit(out.state, result("state", "SHKV", Kind::kWide));
-  }
-};
+// o [B,T,H,V], undefined without r; state [B,H,K,V] (or [S,H,K,V]), float32 for bfloat16 inputs
+using Rwkv7Result = HeadsResult<'r'>;
 
 struct Rwkv7 {
   torch::Tensor r;      // [B,T,H,K]; undefined: no outputs are wanted, only the state
