@@ -16,12 +16,7 @@
 namespace lrnn::kernels {
 
 // "wide" is double for kFloat64 and float otherwise.
-struct DiagonalInputs {
-  Type type = Type::kFloat32;  // of the rows and their gradients, where nothing else is said
-  int64_t B = 0, T = 0, H = 0, K = 0, V = 0;
-  int64_t S = 0;                        // sequences: B, or what cu_seqlens says
-  const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1
-  double scale = 1;
+struct DiagonalInputs : HeadsInputs {
   bool negative = false;
   Rows q, k, v;                 // q.data null: no outputs
   Rows log_decay;               // wide [B,T,H,K]

@@ -13,12 +13,8 @@
 namespace lrnn::kernels {
 
 // "wide" is double for kFloat64 and float otherwise; wide arrays are contiguous.
-struct MlstmInputs {
-  Type type = Type::kFloat32;  // of q, k, v, h and their gradients
-  int64_t B = 0, T = 0, H = 0, K = 0, V = 0;
-  int64_t S = 0;                        // sequences: B, or what cu_seqlens says
-  const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1: where the packed sequences begin and end
-  double scale = 1, eps = 0;
+struct MlstmInputs : HeadsInputs {
+  double eps = 0;
   Rows q, k, v;
   const void *i = nullptr, *f = nullptr;                // wide [B,T,H]
   const void *C = nullptr, *n = nullptr, *m = nullptr;  // wide [S,H,K,V] [S,H,K] [S,H], or null

@@ -37,4 +37,13 @@ struct SharedRows {
         inverse(uint32_t(((int64_t(1) << 31) + group - 1) / group)) {}
 };
 
+// What recurrences with a state [K,V] per head are given alike.
+struct HeadsInputs {
+  Type type = Type::kFloat32;  // of the rows and their gradients, where nothing else is said
+  int64_t B = 0, T = 0, H = 0, K = 0, V = 0;
+  int64_t S = 0;                        // sequences: B, or what cu_seqlens says
+  const int64_t* cu_seqlens = nullptr;  // [S+1], B = 1: where the packed sequences begin and end
+  double scale = 1;
+};
+
 }  // namespace lrnn::kernels
