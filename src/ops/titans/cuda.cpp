@@ -13,7 +13,7 @@ struct TitansCuda {
     const OnDevice on(in.k);
     kernels::TitansInputs p;
     fill(p, in);
-    return {at::empty({kernels::cuda::titans_kept(p), p.H, 2, p.K, p.V},
+    return {at::empty({kernels::cuda::diagonal_kept(p), p.H, 2, p.K, p.V},
                       options_of(in.k, Kind::kWide))};
   }
   static void forward(const In& in, TitansResult& out, std::vector<Tensor>& kept) {

@@ -33,10 +33,8 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
   load_state(G, p.d_final_state, p, at);
   const int64_t chunks = (span.length + kDiagonalStage - 1) / kDiagonalStage;
   for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
-    const int64_t first = chunk * kDiagonalStage;
-    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    const DiagonalTokens of(span, at.h, chunk * kDiagonalStage);
     __syncthreads();
-    const DiagonalTokens of{span, at.h, first, count};
     keys.fill(p, of, size);
     of.stage(values, p.type, p.v, at.v0, p.V, plan.columns);
     of.stage(d_out, p.type, p.d_o, at.v0, p.V, plan.columns);
@@ -57,7 +55,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
 #pragma unroll kUnroll
     for (int t = kDiagonalStage - 1; t >= 0; --t) {
       const int key = t * size + at.k0, value = t * plan.columns + at.c0;
-      const int64_t token = span.t0 + first + t;
+      const int64_t token = span.t0 + of.first + t;
       R q[kRows], k[kRows], a[kRows], v[kColumns], d_o[kColumns], sum[5][kRows] = {};
       load_run(keys.q + key, q), load_run(keys.k + key, k), load_run(keys.decay + key, a);
       load_run(values + value, v), load_run(d_out + value, d_o);
@@ -72,7 +70,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
           sum[kDdecay][i] += G[i][j] * before[t][i][j];
         }
         dv = sum_keys(dv, plan.lanes);
-        if (at.k0 == 0 && t < count && at.v0 + at.c0 + j < p.V)
+        if (at.k0 == 0 && t < of.count && at.v0 + at.c0 + j < p.V)
           store_as<R>(p.type, p.dv.data, row_at(p.dv, span.b, token, 0, at.h) + at.v0 + at.c0 + j,
                       dv);
       }
@@ -121,7 +119,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
         }
       }
       __syncthreads();
-      if (t >= count) continue;
+      if (t >= of.count) continue;
       const int64_t row = (span.b * p.T + token) * p.H + at.h, rows = p.B * p.T * p.H;
       for (int i = threadIdx.x; i < kinds * size; i += blockDim.x) {
         const int kind = i / size, n = i % size;
@@ -163,30 +161,20 @@ __global__ void __launch_bounds__(256) finish(const DiagonalBackward p, const R*
   store(p.drate, p.type, dw * kk);
 }
 
-template <class R, int kRows, int kColumns>
-void launch(const DiagonalBackward& p, void* sums, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
-  const size_t size = size_t(plan.lanes) * kRows, kinds = p.kk.data ? 5 : 3;
-  const size_t bytes =
-      sizeof(R) * (kDiagonalStage * (DiagonalKeys<R>::kCount * size + 2 * size_t(plan.columns)) +
-                   2 * size_t(plan.threads / 32) * kinds * size);
-  allow_shared(backward<R, kRows, kColumns>, bytes);
-  R* const to = static_cast<R*>(sums);
-  backward<R, kRows, kColumns>
-      <<<diagonal_blocks(p, plan), unsigned(plan.threads), bytes, stream>>>(p, plan, to);
-  const int64_t blocks = (p.B * p.T * p.H * p.K + 255) / 256;
-  check(blocks < (int64_t(1) << 31), "[diagonal] too many keys for a grid");
-  if (blocks > 0) finish<R><<<unsigned(blocks), 256, 0, stream>>>(p, to, plan.groups);
-}
-
 }  // namespace
 
 void diagonal_backward(const DiagonalBackward& p, void* sums, void* stream) {
-  if (p.S == 0 || p.H == 0) return;
-  with_tile<kDiagonalColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
-    launch<R, kRows, kColumns>(p, sums, static_cast<cudaStream_t>(stream));
-  });
-  check_launch("diagonal");
+  const DiagonalLaunch launch{"diagonal", static_cast<cudaStream_t>(stream)};
+  launch.each_tile<kDiagonalColumns>(
+      p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
+        const size_t size = size_t(plan.lanes) * kRows, kinds = p.kk.data ? 5 : 3;
+        const size_t staged = DiagonalKeys<R>::kCount * size + 2 * size_t(plan.columns);
+        const size_t totals = 2 * size_t(plan.threads / 32) * kinds * size;
+        R* const to = static_cast<R*>(sums);
+        launch.run(backward<R, kRows, kColumns>, sizeof(R) * (kDiagonalStage * staged + totals),
+                   plan, p, to);
+        launch.finish(finish<R>, p.B * p.T * p.H * p.K, p, to, plan.groups);
+      });
 }
 
 }  // namespace lrnn::kernels::cuda

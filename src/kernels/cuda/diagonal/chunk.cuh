@@ -24,6 +24,13 @@ template <int kKeys_> struct GlaShape {
   using Tiles = float[kTiles][kGlaColumns / 8][4];
 };
 
+// What both directions have in shared memory begins so, in bytes.
+template <int kKeys> struct GlaLayout {
+  using Shape = GlaShape<kKeys>;
+  static constexpr size_t kQ = 0, kK = kQ + Shape::Keys::kBytes, kV = kK + Shape::Keys::kBytes,
+                          kEnd = kV + Shape::Values::kBytes;
+};
+
 // What forward leaves: the state before every chunk, and A.
 struct GlaKept {
   float *states, *A;

@@ -15,10 +15,9 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int kKeys> struct Layout {
-  using Shape = GlaShape<kKeys>;
-  static constexpr size_t kQ = 0, kK = kQ + Shape::Keys::kBytes, kV = kK + Shape::Keys::kBytes,
-                          kD = kV + Shape::Values::kBytes, kS = kD + Shape::Values::kBytes,
+template <int kKeys> struct Layout : GlaLayout<kKeys> {
+  using typename GlaLayout<kKeys>::Shape;
+  static constexpr size_t kD = GlaLayout<kKeys>::kEnd, kS = kD + Shape::Values::kBytes,
                           kG = kS + Shape::State::kBytes, kA = kG + Shape::State::kBytes,
                           kBytes = kA + Shape::Pairs::kBytes;
 };

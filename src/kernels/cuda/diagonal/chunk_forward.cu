@@ -7,10 +7,9 @@
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int kKeys> struct Layout {
-  using Shape = GlaShape<kKeys>;
-  static constexpr size_t kQ = 0, kK = kQ + Shape::Keys::kBytes, kV = kK + Shape::Keys::kBytes,
-                          kState = kV + Shape::Values::kBytes, kA = kState + Shape::State::kBytes,
+template <int kKeys> struct Layout : GlaLayout<kKeys> {
+  using typename GlaLayout<kKeys>::Shape;
+  static constexpr size_t kState = GlaLayout<kKeys>::kEnd, kA = kState + Shape::State::kBytes,
                           kBytes = kA + Shape::Pairs::kBytes;
 };
 

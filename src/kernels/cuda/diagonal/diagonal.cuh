@@ -41,10 +41,10 @@ template <int kColumns, class F> void with_tile(Type type, int64_t K, F&& f) {
   };
   type == Type::kFloat64 ? typed.template operator()<double>() : typed.template operator()<float>();
 }
-template <int kColumns> int64_t groups_of_columns(Type type, int64_t K, int64_t V) {
+template <int kColumns> int64_t groups_of_columns(const HeadsInputs& p) {
   int64_t groups = 0;
-  with_tile<kColumns>(type, K, [&]<class R, int kRows, int kTile>() {
-    groups = diagonal_plan<R, kRows, kTile>(K, V).groups;
+  with_tile<kColumns>(p.type, p.K, [&]<class R, int kRows, int kTile>() {
+    groups = diagonal_plan<R, kRows, kTile>(p.K, p.V).groups;
   });
   return groups;
 }
@@ -83,6 +83,13 @@ struct DiagonalTokens {
   Span span;
   int64_t h, first;
   int count;
+
+  // A stage of a sequence.
+  __device__ __forceinline__ DiagonalTokens(const Span& span_, int64_t h_, int64_t first_)
+      : span(span_),
+        h(h_),
+        first(first_),
+        count(int(min(int64_t(kDiagonalStage), span.length - first))) {}
 
   // Their rows, [tokens][size], from column `begin` on; zeros for what is not there.
   template <class R>
@@ -196,11 +203,51 @@ __device__ __forceinline__ void store_state(const R (&S)[kRows][kColumns], void*
   each_element(p, at, [&](int i, int j, int64_t e) { head[e] = S[i][j]; });
 }
 
-template <class Inputs>
-unsigned diagonal_blocks(const Inputs& p, const DiagonalPlan& plan, const char* op = "diagonal") {
-  const int64_t blocks = p.S * p.H * plan.groups;
-  check(blocks < (int64_t(1) << 31), "[", op, "] too many sequences and heads for a grid");
-  return unsigned(blocks);
+// o = scale S^T q of a token; `row`: where this thread's columns of it begin.
+template <class R, int kRows, int kColumns, class Forward>
+__device__ __forceinline__ void store_output(const R (&S)[kRows][kColumns], const R (&q)[kRows],
+                                             const Forward& p,
+                                             const DiagonalPlace<kRows, kColumns>& at, int lanes,
+                                             int64_t row) {
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+    R o = 0;
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) o += q[i] * S[i][j];
+    o = R(p.scale) * sum_keys(o, lanes);
+    if (at.k0 == 0 && at.v0 + at.c0 + j < p.V) store_as<R>(p.type, p.o.data, row + j, o);
+  }
 }
+
+// How the kernels of an op are launched.
+struct DiagonalLaunch {
+  const char* op;
+  cudaStream_t stream;
+
+  // Calls f<type of sums, rows, columns of a tile>(plan), where there is anything to do.
+  template <int kColumns, class F> void each_tile(const HeadsInputs& p, F&& f) const {
+    if (p.S == 0 || p.H == 0) return;
+    with_tile<kColumns>(p.type, p.K, [&]<class R, int kRows, int kTile>() {
+      f.template operator()<R, kRows, kTile>(diagonal_plan<R, kRows, kTile>(p.K, p.V));
+    });
+    check_launch(op);
+  }
+  // A block for every head and group of columns.
+  template <class Kernel, class Inputs, class... More>
+  void run(Kernel* kernel, size_t bytes, const DiagonalPlan& plan, const Inputs& p,
+           More... more) const {
+    const int64_t blocks = p.S * p.H * plan.groups;
+    check(blocks < (int64_t(1) << 31), "[", op, "] too many sequences and heads for a grid");
+    allow_shared(kernel, bytes);
+    kernel<<<unsigned(blocks), unsigned(plan.threads), bytes, stream>>>(p, plan, more...);
+  }
+  // A thread for every one of `count` sums.
+  template <class Kernel, class Inputs, class... More>
+  void finish(Kernel* kernel, int64_t count, const Inputs& p, More... more) const {
+    const int64_t blocks = (count + 255) / 256;
+    check(blocks < (int64_t(1) << 31), "[", op, "] too many keys for a grid");
+    if (blocks > 0) kernel<<<unsigned(blocks), 256, 0, stream>>>(p, more...);
+  }
+};
 
 }  // namespace lrnn::kernels::cuda

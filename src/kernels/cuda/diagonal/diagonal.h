@@ -10,7 +10,7 @@ namespace lrnn::kernels::cuda {
 inline constexpr int64_t kMostDiagonalKeys = 512;
 
 // `states` is wide [diagonal_kept, H, K, V]: the states before every chunk of 8 tokens.
-int64_t diagonal_kept(const DiagonalInputs& p);
+int64_t diagonal_kept(const HeadsInputs& p);
 // Columns of a state are divided among so many blocks.
 int64_t diagonal_groups(const DiagonalInputs& p);
 

@@ -21,9 +21,8 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
   load_state(S, p.state, p, at);
   int64_t slot = first_kept(p, at.s, kDiagonalStage);
   for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
-    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    const DiagonalTokens of(span, at.h, first);
     __syncthreads();
-    const DiagonalTokens of{span, at.h, first, count};
     keys.fill(p, of, size);
     of.stage(values, p.type, p.v, at.v0, p.V, plan.columns);
     __syncthreads();
@@ -31,50 +30,33 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
       R* const to = static_cast<R*>(p.states) + (slot * p.H + at.h) * state_size;
       each_element(p, at, [&](int i, int j, int64_t e) { to[e] = S[i][j]; });
     }
-    for (int t = 0; t < count; ++t) {
+    for (int t = 0; t < of.count; ++t) {
       diagonal_step(S, keys, t * size + at.k0, values + t * plan.columns + at.c0, p.kk.data,
                     plan.lanes);
       if (!p.q.data) continue;
       R q[kRows];
       load_run(keys.q + t * size + at.k0, q);
       const int64_t row = row_at(p.o, span.b, span.t0 + first + t, 0, at.h) + at.v0 + at.c0;
-#pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        R o = 0;
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) o += q[i] * S[i][j];
-        o = R(p.scale) * sum_keys(o, plan.lanes);
-        if (at.k0 == 0 && at.v0 + at.c0 + j < p.V) store_as<R>(p.type, p.o.data, row + j, o);
-      }
+      store_output(S, q, p, at, plan.lanes, row);
     }
   }
   store_state(S, p.final_state, p, at);
 }
 
-template <class R, int kRows, int kColumns>
-void launch(const DiagonalForward& p, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
-  const size_t bytes = sizeof(R) * kDiagonalStage *
-                       size_t(DiagonalKeys<R>::kCount * plan.lanes * kRows + plan.columns);
-  allow_shared(forward<R, kRows, kColumns>, bytes);
-  forward<R, kRows, kColumns>
-      <<<diagonal_blocks(p, plan), unsigned(plan.threads), bytes, stream>>>(p, plan);
-}
-
 }  // namespace
 
-int64_t diagonal_kept(const DiagonalInputs& p) { return kept_states(p, kDiagonalStage); }
+int64_t diagonal_kept(const HeadsInputs& p) { return kept_states(p, kDiagonalStage); }
 
-int64_t diagonal_groups(const DiagonalInputs& p) {
-  return groups_of_columns<kDiagonalColumns>(p.type, p.K, p.V);
-}
+int64_t diagonal_groups(const DiagonalInputs& p) { return groups_of_columns<kDiagonalColumns>(p); }
 
 void diagonal_forward(const DiagonalForward& p, void* stream) {
-  if (p.S == 0 || p.H == 0) return;
-  with_tile<kDiagonalColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
-    launch<R, kRows, kColumns>(p, static_cast<cudaStream_t>(stream));
-  });
-  check_launch("diagonal");
+  const DiagonalLaunch launch{"diagonal", static_cast<cudaStream_t>(stream)};
+  launch.each_tile<kDiagonalColumns>(
+      p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
+        const int keys = DiagonalKeys<R>::kCount * plan.lanes * kRows;
+        const size_t bytes = sizeof(R) * kDiagonalStage * size_t(keys + plan.columns);
+        launch.run(forward<R, kRows, kColumns>, bytes, plan, p);
+      });
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -117,20 +117,26 @@ __device__ __forceinline__ uint16_t* head_of(const Rows& x, int64_t b, int64_t h
                 : nullptr;
 }
 
-// Products that do not wait for each other: x += the sum of a_n b_n, and x_n += a b_n.
-template <int kCount>
-__device__ __forceinline__ void add_products(float (&x)[2][4], const Fragment<2>* a,
-                                             const Fragment<2> (&b)[kCount]) {
-  float y[kCount][2][4] = {};
+// Calls f(part of a, part of b, n, tile of b_n) for the parts that count, in an order in which no
+// product waits for the one before it.
+template <int kParts, int kCount, class F> __device__ __forceinline__ void each_product(F&& f) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < kParts; ++i)
 #pragma unroll
     for (int j = 0; j < 2 - i; ++j)
 #pragma unroll
       for (int n = 0; n < kCount; ++n)
 #pragma unroll
-        for (int side = 0; side < 2; ++side)
-          mma(y[n][side], a[n].part[i], b[n].part[j][2 * side], b[n].part[j][2 * side + 1]);
+        for (int side = 0; side < 2; ++side) f(i, j, n, side);
+}
+// x += the sum of a_n b_n, and x_n += a b_n.
+template <int kCount>
+__device__ __forceinline__ void add_products(float (&x)[2][4], const Fragment<2>* a,
+                                             const Fragment<2> (&b)[kCount]) {
+  float y[kCount][2][4] = {};
+  each_product<2, kCount>([&](int i, int j, int n, int side) {
+    mma(y[n][side], a[n].part[i], b[n].part[j][2 * side], b[n].part[j][2 * side + 1]);
+  });
 #pragma unroll
   for (int n = 0; n < kCount; ++n)
 #pragma unroll
@@ -141,15 +147,9 @@ __device__ __forceinline__ void add_products(float (&x)[2][4], const Fragment<2>
 template <int kCount, int kParts>
 __device__ __forceinline__ void add_to_each(float (*x)[4], const Fragment<kParts>& a,
                                             const Fragment<2> (&b)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kParts; ++i)
-#pragma unroll
-    for (int j = 0; j < 2 - i; ++j)
-#pragma unroll
-      for (int n = 0; n < kCount; ++n)
-#pragma unroll
-        for (int side = 0; side < 2; ++side)
-          mma(x[2 * n + side], a.part[i], b[n].part[j][2 * side], b[n].part[j][2 * side + 1]);
+  each_product<kParts, kCount>([&](int i, int j, int n, int side) {
+    mma(x[2 * n + side], a.part[i], b[n].part[j][2 * side], b[n].part[j][2 * side + 1]);
+  });
 }
 
 // One chunk of one head, in the order in which they lie.

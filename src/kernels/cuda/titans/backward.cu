@@ -53,10 +53,8 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
   load_state(GM, p.d_final_state, p, at), load_state(GS, p.d_final_momentum, p, at);
   const int64_t chunks = (span.length + kDiagonalStage - 1) / kDiagonalStage;
   for (int64_t chunk = chunks - 1; chunk >= 0; --chunk) {
-    const int64_t first = chunk * kDiagonalStage;
-    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    const DiagonalTokens of(span, at.h, chunk * kDiagonalStage);
     __syncthreads();
-    const DiagonalTokens of{span, at.h, first, count};
     stage.fill(p, of, size, at.v0, plan.columns);
     of.stage(d_out, p.type, p.d_o, at.v0, p.V, plan.columns);
     __syncthreads();
@@ -69,7 +67,7 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
         p, at, [&](int i, int j, int64_t e) { M[i][j] = from[e], S[i][j] = from[state_size + e]; });
 #pragma unroll kUnroll
     for (int t = 0; t < kDiagonalStage; ++t) {
-      if (t >= count) continue;  // the same for all threads
+      if (t >= of.count) continue;  // the same for all threads
 #pragma unroll
       for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -80,9 +78,9 @@ __global__ void __launch_bounds__(kDiagonalMostThreads, 1)
     }
 #pragma unroll kUnroll
     for (int t = kDiagonalStage - 1; t >= 0; --t) {
-      if (t >= count) continue;
+      if (t >= of.count) continue;
       const int key = t * size + at.k0, value = t * plan.columns + at.c0;
-      const int64_t token = span.t0 + first + t;
+      const int64_t token = span.t0 + of.first + t;
       const R theta = stage.gates[3 * t], eta = stage.gates[3 * t + 1],
               keep = stage.gates[3 * t + 2];
       R q[kRows], k[kRows];
@@ -157,30 +155,20 @@ __global__ void __launch_bounds__(256) finish(const TitansBackward p, const R* s
   }
 }
 
-template <class R, int kRows, int kColumns>
-void launch(const TitansBackward& p, void* sums, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
-  const int64_t size = int64_t(plan.lanes) * kRows, columns = plan.columns;
-  const size_t bytes =
-      sizeof(R) * (TitansStage<R>::numbers(size, columns) + size_t(kDiagonalStage * columns) +
-                   2 * size_t(plan.threads / 32) * size_t(2 * size + kGateSums));
-  allow_shared(backward<R, kRows, kColumns>, bytes);
-  R* const to = static_cast<R*>(sums);
-  backward<R, kRows, kColumns>
-      <<<diagonal_blocks(p, plan, "titans"), unsigned(plan.threads), bytes, stream>>>(p, plan, to);
-  const int64_t blocks = (p.B * p.T * p.H * titans_sums(p) + 255) / 256;
-  check(blocks < (int64_t(1) << 31), "[titans] too many keys for a grid");
-  if (blocks > 0) finish<R><<<unsigned(blocks), 256, 0, stream>>>(p, to, plan.groups);
-}
-
 }  // namespace
 
 void titans_backward(const TitansBackward& p, void* sums, void* stream) {
-  if (p.S == 0 || p.H == 0) return;
-  with_tile<kTitansColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
-    launch<R, kRows, kColumns>(p, sums, static_cast<cudaStream_t>(stream));
-  });
-  check_launch("titans");
+  const DiagonalLaunch launch{"titans", static_cast<cudaStream_t>(stream)};
+  launch.each_tile<kTitansColumns>(
+      p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
+        const int64_t size = int64_t(plan.lanes) * kRows, columns = plan.columns;
+        const size_t totals = 2 * size_t(plan.threads / 32) * size_t(2 * size + kGateSums);
+        const size_t numbers =
+            TitansStage<R>::numbers(size, columns) + size_t(kDiagonalStage * columns) + totals;
+        R* const to = static_cast<R*>(sums);
+        launch.run(backward<R, kRows, kColumns>, sizeof(R) * numbers, plan, p, to);
+        launch.finish(finish<R>, p.B * p.T * p.H * titans_sums(p), p, to, plan.groups);
+      });
 }
 
 }  // namespace lrnn::kernels::cuda

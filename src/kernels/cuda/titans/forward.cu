@@ -20,58 +20,39 @@ __global__ void __launch_bounds__(kDiagonalMostThreads)
   load_state(M, p.state, p, at), load_state(S, p.momentum, p, at);
   int64_t slot = first_kept(p, at.s, kDiagonalStage);
   for (int64_t first = 0; first < span.length; first += kDiagonalStage, ++slot) {
-    const int count = int(min(int64_t(kDiagonalStage), span.length - first));
+    const DiagonalTokens of(span, at.h, first);
     __syncthreads();
-    stage.fill(p, {span, at.h, first, count}, size, at.v0, plan.columns);
+    stage.fill(p, of, size, at.v0, plan.columns);
     __syncthreads();
     if (p.states) {
       R* const to = static_cast<R*>(p.states) + (slot * p.H + at.h) * 2 * state_size;
       each_element(p, at,
                    [&](int i, int j, int64_t e) { to[e] = M[i][j], to[state_size + e] = S[i][j]; });
     }
-    for (int t = 0; t < count; ++t) {
+    for (int t = 0; t < of.count; ++t) {
       R k[kRows], q[kRows];
       load_run(stage.k + t * size + at.k0, k);
       titans_step(M, S, k, stage.v + t * plan.columns + at.c0, stage.gates + 3 * t, plan.lanes);
       if (!p.q.data) continue;
       load_run(stage.q + t * size + at.k0, q);
       const int64_t row = row_at(p.o, span.b, span.t0 + first + t, 0, at.h) + at.v0 + at.c0;
-#pragma unroll
-      for (int j = 0; j < kColumns; ++j) {
-        R o = 0;
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) o += q[i] * M[i][j];
-        o = R(p.scale) * sum_keys(o, plan.lanes);
-        if (at.k0 == 0 && at.v0 + at.c0 + j < p.V) store_as<R>(p.type, p.o.data, row + j, o);
-      }
+      store_output(M, q, p, at, plan.lanes, row);
     }
   }
   store_state(M, p.final_state, p, at), store_state(S, p.final_momentum, p, at);
 }
 
-template <class R, int kRows, int kColumns>
-void launch(const TitansForward& p, cudaStream_t stream) {
-  const DiagonalPlan plan = diagonal_plan<R, kRows, kColumns>(p.K, p.V);
-  const size_t bytes = sizeof(R) * TitansStage<R>::numbers(plan.lanes * kRows, plan.columns);
-  allow_shared(forward<R, kRows, kColumns>, bytes);
-  forward<R, kRows, kColumns>
-      <<<diagonal_blocks(p, plan, "titans"), unsigned(plan.threads), bytes, stream>>>(p, plan);
-}
-
 }  // namespace
 
-int64_t titans_kept(const TitansInputs& p) { return kept_states(p, kDiagonalStage); }
-
-int64_t titans_groups(const TitansInputs& p) {
-  return groups_of_columns<kTitansColumns>(p.type, p.K, p.V);
-}
+int64_t titans_groups(const TitansInputs& p) { return groups_of_columns<kTitansColumns>(p); }
 
 void titans_forward(const TitansForward& p, void* stream) {
-  if (p.S == 0 || p.H == 0) return;
-  with_tile<kTitansColumns>(p.type, p.K, [&]<class R, int kRows, int kColumns>() {
-    launch<R, kRows, kColumns>(p, static_cast<cudaStream_t>(stream));
-  });
-  check_launch("titans");
+  const DiagonalLaunch launch{"titans", static_cast<cudaStream_t>(stream)};
+  launch.each_tile<kTitansColumns>(
+      p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
+        const size_t numbers = TitansStage<R>::numbers(plan.lanes * kRows, plan.columns);
+        launch.run(forward<R, kRows, kColumns>, sizeof(R) * numbers, plan, p);
+      });
 }
 
 }  // namespace lrnn::kernels::cuda

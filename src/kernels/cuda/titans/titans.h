@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/cuda/diagonal/diagonal.h"
 #include "kernels/titans.h"
 
 // The recurrence of kernels/titans.h on the GPU, free of torch: device pointers in, launches on a
@@ -9,8 +10,7 @@ namespace lrnn::kernels::cuda {
 
 inline constexpr int64_t kMostTitansKeys = 512;
 
-// `states` is wide [titans_kept, H, 2, K, V]: memory and momentum before every chunk of 8 tokens.
-int64_t titans_kept(const TitansInputs& p);
+// `states` is wide [diagonal_kept, H, 2, K, V]: memory and momentum before every chunk of 8 tokens.
 // Columns of the states are divided among so many blocks.
 int64_t titans_groups(const TitansInputs& p);
 // Of a token and head: dq and dk, and one number for each gate.
