@@ -11,7 +11,10 @@ template <int KT, bool kSplit> struct Forward : Sweep<KT, kSplit, true> {
   using Base::kParts, Base::c, Base::g, Base::own, Base::v0, Base::span, Base::h, Base::Kg,
       Base::Qg, Base::Kr, Base::T, Base::P;
   using State = typename Base::State;
-  const DeltaProductForward& p;
+  using Problem = DeltaProductForward;
+  const Problem& p;
+
+  static __device__ __forceinline__ const Rows& values_of(const Problem& p) { return p.v; }
 
   // D = T diag(beta) (V - Kg S).
   __device__ __forceinline__ void solve(float (&D)[8][4], const State& S) const {
@@ -20,16 +23,9 @@ template <int KT, bool kSplit> struct Forward : Sweep<KT, kSplit, true> {
     const int row = this->rows_of_values.row;
     subtract_from_values<false>(acc, this->beta, true,
                                 this->rows_of_values.base + lane_direct(row) + own * 2, row);
-    Fragment<kParts> R[4];
-    as_fragments(R, acc);
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int u = 0; u < 4; ++u) D[2 * n][u] = D[2 * n + 1][u] = 0;
-#pragma unroll
-      for (int k = 0; k <= n; ++k)  // T is triangular
-        multiply(D[2 * n], D[2 * n + 1], R[k], T.b_rows(k * 16, n * 16));
-    }
+    this->times_triangle(D, acc, [&](auto& left, auto& right, const auto& a, int k, int n) {
+      multiply(left, right, a, T.b_rows(k, n));
+    });
   }
   // O = Qg S + P D, 32 micro-steps at a time.
   __device__ __forceinline__ void read(const float (&D)[8][4], const State& S,
@@ -52,10 +48,8 @@ template <int KT, bool kSplit> struct Forward : Sweep<KT, kSplit, true> {
 #pragma unroll
       for (int t = 0; t < 4; ++t) {
         const int r = queries.row(i0 + t * 8 + 2 * c + (g & 1));
-        const float2 upper = neighbours(O[t][0], O[t][1]), lower = neighbours(O[t][2], O[t][3]);
-        if (r < 0) continue;
-        *reinterpret_cast<uint32_t*>(o + r * p.o.token) = pack(upper.x, upper.y);
-        *reinterpret_cast<uint32_t*>(o + r * p.o.token + 8) = pack(lower.x, lower.y);
+        const typename Base::Outputs outputs(O[t]);
+        if (r >= 0) outputs.store(o + r * p.o.token);
       }
     }
   }
@@ -66,52 +60,36 @@ template <int KT, bool kSplit> struct Forward : Sweep<KT, kSplit, true> {
     for (int k = 0; k < 4; ++k)
       this->add_rows(S, as_fragment<kParts>(D[2 * k], D[2 * k + 1]), Kr, k * 16);
   }
-};
 
-template <int KT, bool kSplit>
-__global__ void __launch_bounds__(kMostColumns * 2, 1)
-    sweep_channels_forward(DeltaProductForward p, ChannelChunks w, int columns) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  ChunkWork lo;
-  lo.error_lo = w.error_lo;
-  const Forward<KT, kSplit> run{
-      {{p, lo, p.v, memory, columns}, static_cast<const unsigned char*>(w.work)}, p};
-  typename Forward<KT, kSplit>::State S;
-  run.read_state(S, p.state);
-  run.fetch_solve(0), run.fetch_read(0);
-  for (int chunk = 0; chunk < run.chunks; ++chunk) {
-    const int64_t first = int64_t(chunk) * kChunk;
-    run.arrived();
-    run.fetch_write(chunk);
-    if (w.states && run.v0 < p.V)
-      store_state<kSplit>(S, w.states, w.states_lo, run.state_row(chunk), p.K);
-    float D[8][4];
-    run.solve(D, S);
-    if (p.error && run.v0 < p.V) run.keep_error(D, first, run.beta, p.error);
-    run.arrived();
-    run.fetch_solve(chunk + 1);
-    if (p.q.data) run.read(D, S, run.queries(chunk));
-    run.arrived();
-    run.fetch_read(chunk + 1);
-    run.advance(S, D);
+  __device__ __forceinline__ void walk(const ChannelChunks& w) const {
+    State S;
+    this->read_state(S, p.state);
+    this->fetch_solve(0), this->fetch_read(0);
+    for (int chunk = 0; chunk < this->chunks; ++chunk) {
+      const int64_t first = int64_t(chunk) * kChunk;
+      this->arrived();
+      this->fetch_write(chunk);
+      if (w.states && v0 < p.V)
+        store_state<kSplit>(S, w.states, w.states_lo, this->state_row(chunk), p.K);
+      float D[8][4];
+      solve(D, S);
+      if (p.error && v0 < p.V) this->keep_error(D, first, this->beta, p.error);
+      this->arrived();
+      this->fetch_solve(chunk + 1);
+      if (p.q.data) read(D, S, this->queries(chunk));
+      this->arrived();
+      this->fetch_read(chunk + 1);
+      advance(S, D);
+    }
+    copy_wait<0>();
+    this->write_state(S, p.final_state);
   }
-  copy_wait<0>();
-  run.write_state(S, p.final_state);
-}
+};
 
 }  // namespace
 
 void channel_forward(const DeltaProductForward& p, const ChannelChunks& w, void* stream) {
-  if (p.S * p.H == 0) return;
-  with_record(p, w.split, [&]<int KT, bool kSplit>() {
-    const Columns of(p);
-    const int bytes = Forward<KT, kSplit>::Layout::bytes(of.columns);
-    auto* kernel = sweep_channels_forward<KT, kSplit>;
-    allow_shared(kernel, bytes);
-    kernel<<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, bytes,
-             static_cast<cudaStream_t>(stream)>>>(p, w, of.columns);
-  });
-  check_launch("delta_product");
+  launch_sweep<Forward>(p, w, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -13,7 +13,10 @@ template <int KT, bool kSplit> struct Reverse : Sweep<KT, kSplit, false> {
   using Base = Sweep<KT, kSplit, false>;
   using Base::kParts, Base::own, Base::Kg, Base::Qg, Base::Kr, Base::T, Base::P;
   using State = typename Base::State;
-  const DeltaProductBackward& p;
+  using Problem = DeltaProductBackward;
+  const Problem& p;
+
+  static __device__ __forceinline__ const Rows& values_of(const Problem& p) { return p.d_o; }
 
   // dD += P^T dO, G += Qg^T dO.
   __device__ __forceinline__ void read(float (&dD)[8][4], State& G, int64_t last) const {
@@ -44,51 +47,36 @@ template <int KT, bool kSplit> struct Reverse : Sweep<KT, kSplit, false> {
     for (int k = 0; k < 4; ++k)
       this->add_rows(G, as_fragment<kParts>(Y[2 * k], Y[2 * k + 1]), Kg, k * 16);
   }
-};
 
-template <int KT, bool kSplit>
-__global__ void __launch_bounds__(kMostColumns * 2, 1)
-    sweep_channels_backward(DeltaProductBackward p, ChannelChunks w, int columns) {
-  extern __shared__ __align__(16) unsigned char memory[];
-  ChunkWork lo;
-  lo.dv_lo = w.dv_lo;
-  const Reverse<KT, kSplit> run{
-      {{p, lo, p.d_o, memory, columns}, static_cast<const unsigned char*>(w.work)}, p};
-  typename Reverse<KT, kSplit>::State G;
-  run.read_state(G, p.d_final_state);
-  run.fetch_write(run.chunks - 1), run.fetch_read(run.chunks - 1);
-  for (int chunk = run.chunks - 1; chunk >= 0; --chunk) {
-    run.arrived();
-    run.fetch_solve(chunk);
-    if (run.v0 < p.V) store_state<kSplit>(G, w.dstates, w.dstates_lo, run.state_row(chunk), p.K);
-    float dD[8][4] = {};
-    run.template over_keys<4>(dD, G, run.Kr, 0);
-    scale_columns(G, run.decays);
-    run.arrived();
-    run.fetch_write(chunk - 1);
-    const Queries queries = run.queries(chunk);
-    if (queries.rows > 0) run.read(dD, G, queries.at(queries.rows - 1));
-    run.arrived();
-    run.fetch_read(chunk - 1);
-    run.solve(dD, G, int64_t(chunk) * kChunk);
+  __device__ __forceinline__ void walk(const ChannelChunks& w) const {
+    State G;
+    this->read_state(G, p.d_final_state);
+    this->fetch_write(this->chunks - 1), this->fetch_read(this->chunks - 1);
+    for (int chunk = this->chunks - 1; chunk >= 0; --chunk) {
+      this->arrived();
+      this->fetch_solve(chunk);
+      if (this->v0 < p.V)
+        store_state<kSplit>(G, w.dstates, w.dstates_lo, this->state_row(chunk), p.K);
+      float dD[8][4] = {};
+      this->template over_keys<4>(dD, G, Kr, 0);
+      scale_columns(G, this->decays);
+      this->arrived();
+      this->fetch_write(chunk - 1);
+      const Queries queries = this->queries(chunk);
+      if (queries.rows > 0) read(dD, G, queries.at(queries.rows - 1));
+      this->arrived();
+      this->fetch_read(chunk - 1);
+      solve(dD, G, int64_t(chunk) * kChunk);
+    }
+    copy_wait<0>();
+    if (p.dstate) this->write_state(G, p.dstate);
   }
-  copy_wait<0>();
-  if (p.dstate) run.write_state(G, p.dstate);
-}
+};
 
 }  // namespace
 
 void channel_reverse(const DeltaProductBackward& p, const ChannelChunks& w, void* stream) {
-  if (p.S * p.H == 0) return;
-  with_record(p, w.split, [&]<int KT, bool kSplit>() {
-    const Columns of(p);
-    const int bytes = Reverse<KT, kSplit>::Layout::bytes(of.columns);
-    auto* kernel = sweep_channels_backward<KT, kSplit>;
-    allow_shared(kernel, bytes);
-    kernel<<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, bytes,
-             static_cast<cudaStream_t>(stream)>>>(p, w, of.columns);
-  });
-  check_launch("delta_product");
+  launch_sweep<Reverse>(p, w, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

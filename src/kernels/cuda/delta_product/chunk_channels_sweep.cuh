@@ -107,4 +107,31 @@ struct Columns {
   }
 };
 
+// A sweep in one of the two directions, each a struct with `walk`.
+template <class Direction>
+__global__ void __launch_bounds__(kMostColumns * 2, 1)
+    sweep_channels(typename Direction::Problem p, ChannelChunks w, int columns) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  ChunkWork lo;
+  lo.error_lo = w.error_lo, lo.dv_lo = w.dv_lo;
+  const Direction run{{{p, lo, Direction::values_of(p), memory, columns},
+                       static_cast<const unsigned char*>(w.work)},
+                      p};
+  run.walk(w);
+}
+
+template <template <int, bool> class Direction, class Problem>
+void launch_sweep(const Problem& p, const ChannelChunks& w, void* stream) {
+  if (p.S * p.H == 0) return;
+  with_record(p, w.split, [&]<int KT, bool kSplit>() {
+    const Columns of(p);
+    const int bytes = Direction<KT, kSplit>::Layout::bytes(of.columns);
+    auto* kernel = sweep_channels<Direction<KT, kSplit>>;
+    allow_shared(kernel, bytes);
+    kernel<<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, bytes,
+             static_cast<cudaStream_t>(stream)>>>(p, w, of.columns);
+  });
+  check_launch("delta_product");
+}
+
 }  // namespace lrnn::kernels::cuda::channels

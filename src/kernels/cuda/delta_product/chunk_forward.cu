@@ -22,17 +22,9 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
     subtract_from_values<true>(acc, vectors, true,
                                stage + layout.values + lane_direct(row_bytes(columns)) + own * 2,
                                row_bytes(columns));
-    Fragment<kParts> R[4];
-    as_fragments(R, acc);
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-#pragma unroll
-      for (int u = 0; u < 4; ++u) D[2 * n][u] = D[2 * n + 1][u] = 0;
-#pragma unroll
-      for (int k = 0; k <= n; ++k)  // T is triangular
-        this->times_T(D[2 * n], D[2 * n + 1], R[k],
-                      [&](int place) { return square(stage, place).b_rows(k * 16, n * 16); });
-    }
+    this->times_triangle(D, acc, [&](auto& left, auto& right, const auto& a, int k, int n) {
+      this->times_T(left, right, a, [&](int place) { return square(stage, place).b_rows(k, n); });
+    });
   }
   // O = scale diag(a) Q S + P D, 32 queries at a time.
   __device__ __forceinline__ void read(const float (&D)[8][4], const State& S,
@@ -62,10 +54,8 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
 #pragma unroll
       for (int t = 0; t < 4; ++t) {
         const int r = r0 + t * 8 + 2 * c + (g & 1);
-        const float2 upper = neighbours(O[t][0], O[t][1]), lower = neighbours(O[t][2], O[t][3]);
-        if (r >= queries.rows) continue;
-        *reinterpret_cast<uint32_t*>(o + r * p.o.token) = pack(upper.x, upper.y);
-        *reinterpret_cast<uint32_t*>(o + r * p.o.token + 8) = pack(lower.x, lower.y);
+        const typename Base::Outputs outputs(O[t]);
+        if (r < queries.rows) outputs.store(o + r * p.o.token);
       }
     }
   }

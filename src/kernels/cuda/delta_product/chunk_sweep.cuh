@@ -191,6 +191,32 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
     if constexpr (kSplit && lo_parts_of_T(KT) == 2)
       multiply(left, right, a.only(0), load(layout.T_lo + kChunk * row_bytes(kChunk)));
   }
+  // D = T R, where times(left, right, a, k, n) adds A times the 16 x 16 of T at k and n to two
+  // tiles.
+  template <class Times>
+  __device__ __forceinline__ static void times_triangle(float (&D)[8][4], const float (&R)[8][4],
+                                                        Times&& times) {
+    Fragment<kParts> a[4];
+    as_fragments(a, R);
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+#pragma unroll
+      for (int u = 0; u < 4; ++u) D[2 * n][u] = D[2 * n + 1][u] = 0;
+#pragma unroll
+      for (int k = 0; k <= n; ++k)  // T is triangular
+        times(D[2 * n], D[2 * n + 1], a[k], k * 16, n * 16);
+    }
+  }
+  // What a thread then has of a query's outputs, from a tile of them; all lanes of a warp ask.
+  struct Outputs {
+    float2 upper, lower;
+    __device__ __forceinline__ explicit Outputs(const float (&x)[4])
+        : upper(neighbours(x[0], x[1])), lower(neighbours(x[2], x[3])) {}
+    __device__ __forceinline__ void store(uint16_t* row) const {
+      *reinterpret_cast<uint32_t*>(row) = pack(upper.x, upper.y);
+      *reinterpret_cast<uint32_t*>(row + 8) = pack(lower.x, lower.y);
+    }
+  };
 };
 
 // Value channels of a block, and how many blocks share a head: wide keys leave room for fewer.

@@ -76,6 +76,12 @@ __device__ __forceinline__ void load_beta(float* beta, const Head& at, int rows)
   }
 }
 
+// What the places of things in shared memory follow from.
+struct ChunkSize {
+  int blocks, query_rows;
+  const int steps = blocks * 16, square = row_bytes(steps);
+};
+
 // What both directions have in shared memory.
 struct Shared {
   Matrix k, q;

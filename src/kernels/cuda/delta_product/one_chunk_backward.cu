@@ -9,9 +9,7 @@ namespace {
 
 using namespace one_chunk;
 
-struct Places {  // in bytes
-  int blocks, query_rows;
-  const int steps = blocks * 16, square = row_bytes(steps);
+struct Places : ChunkSize {  // in bytes
   // The queries, and the inverses of diagonal blocks when P is made.
   const int k = 0, q = k + steps * kWide, T = q,
             d_o = q + larger(query_rows * kWide, blocks*int(sizeof(Square)));

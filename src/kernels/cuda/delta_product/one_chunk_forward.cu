@@ -7,9 +7,7 @@ namespace {
 
 using namespace one_chunk;
 
-struct Places {  // in bytes
-  int blocks, query_rows;
-  const int steps = blocks * 16, square = row_bytes(steps);
+struct Places : ChunkSize {  // in bytes
   const int k = 0, v = k + steps * kWide, q = v + steps * kWide, L = q + query_rows * kWide,
             P = L + 2 * steps * square, T = P + 2 * query_rows * square,
             beta = T + blocks * int(sizeof(Square)), all = beta + steps * 4;

@@ -145,6 +145,22 @@ template <bool kSwizzled> __device__ __forceinline__ int place_in(int i, int p) 
   return i * 8 + (kSwizzled ? (p ^ i) & 7 : p);
 }
 
+// What a thread has of row g or g+8 of products, columns 8t+2c and +1.
+using ProductRow = float[8][2];
+__device__ __forceinline__ void take_row(ProductRow& row, const float (&acc)[8][4], int half) {
+#pragma unroll
+  for (int t = 0; t < 8; ++t) row[t][0] = acc[t][2 * half], row[t][1] = acc[t][2 * half + 1];
+}
+// Times the decays of micro-step i, and `by`.
+__device__ __forceinline__ void decay_row(ProductRow& row, const Decays& decays, int i, float by) {
+  const Decays::Row decay(decays, i, by);
+#pragma unroll
+  for (int t = 0; t < 8; ++t) {
+    const float2 a = decay.at(t);
+    row[t][0] *= a.x, row[t][1] *= a.y;
+  }
+}
+
 // Rows row0+g, row0+g+8 of q k^T become P.
 template <bool kSwizzled>
 __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const ChunkWork& w,
@@ -157,16 +173,10 @@ __device__ __forceinline__ void write_P(const DeltaProductInputs& p, const Chunk
   for (int half = 0; half < 2; ++half) {
     const int r = row0 + g + 8 * half, last = r < z.queries.rows ? int(z.queries.at(r)) : -1;
     const float scale = float(p.scale);
-    float row[8][2];
-#pragma unroll
-    for (int t = 0; t < 8; ++t) row[t][0] = acc[t][2 * half], row[t][1] = acc[t][2 * half + 1];
+    ProductRow row;
+    take_row(row, acc, half);
     if (p.log_gate && last >= 0) {
-      const Decays::Row decay(decays, last, scale);
-#pragma unroll
-      for (int t = 0; t < 8; ++t) {
-        const float2 a = decay.at(t);
-        row[t][0] *= a.x, row[t][1] *= a.y;
-      }
+      decay_row(row, decays, last, scale);
     } else {
 #pragma unroll
       for (int t = 0; t < 8; ++t) row[t][0] *= scale, row[t][1] *= scale;
@@ -191,16 +201,10 @@ __device__ __forceinline__ void fill_L(const DeltaProductInputs& p, const float*
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = row0 + g + 8 * half;
-    float row[8][2];
-#pragma unroll
-    for (int t = 0; t < 8; ++t) row[t][0] = acc[t][2 * half], row[t][1] = acc[t][2 * half + 1];
+    ProductRow row;
+    take_row(row, acc, half);
     if (p.log_gate) {
-      const Decays::Row decay(decays, i, beta[i]);
-#pragma unroll
-      for (int t = 0; t < 8; ++t) {
-        const float2 a = decay.at(t);
-        row[t][0] *= a.x, row[t][1] *= a.y;
-      }
+      decay_row(row, decays, i, beta[i]);
     } else {
 #pragma unroll
       for (int t = 0; t < 8; ++t) row[t][0] *= beta[i], row[t][1] *= beta[i];

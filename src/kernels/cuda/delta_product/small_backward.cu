@@ -52,10 +52,7 @@ template <class Io, bool kGate, bool kSingle> struct OneWalk : BackWalk<Io, kSin
       copy_commit();
       if (first == last || (first + kSteps) % kSmallKept == 0)
         S.read(kept + first / kSmallKept * p.H * K * V, K, V);
-      copy_wait<1>();
-      __syncwarp();
-      unpack<Io>(here.k, here.q, here.d_o);
-      const int count = int(min(int64_t(kSteps), at.steps - first));
+      const int count = Base::arrived(here, first);
       float dbeta = 0;
 #pragma unroll 2
       for (int i = count - 1; i >= 0; --i) {

@@ -60,10 +60,7 @@ template <class Io, bool kSingle> struct TwoWalks : BackWalk<Io, kSingle> {
       scalars.put(here.beta, here.gate);
       if (first > 0) ask_for(first - kSteps, false);
       copy_commit();
-      copy_wait<1>();
-      __syncwarp();
-      unpack<Io>(here.k, here.q, here.d_o);
-      const int count = int(min(int64_t(kSteps), at.steps - first));
+      const int count = Base::arrived(here, first);
       float dbeta = 0;
 #pragma unroll 2
       for (int i = count - 1; i >= 0; --i) {

@@ -173,52 +173,50 @@ template <bool kSingle> struct Walk {
 template <class E> struct Piece {
   static constexpr int kElements = 16 / int(sizeof(E)), kInRow = kSide / kElements,
                        kRowsAtOnce = 32 / kInRow, kBegin = sizeof(E) == 2 ? 64 : 0;
+  const int piece = threadIdx.x % kInRow, row = threadIdx.x / kInRow;
+
+  // Calls f(i) for the rows of which this lane has a piece.
+  template <class F> __device__ __forceinline__ void each_row(F&& f) const {
+#pragma unroll
+    for (int n = 0; n < kSteps / kRowsAtOnce; ++n) f(n * kRowsAtOnce + row);
+  }
+  // Its piece of row i, of `width` elements, is on its way; zeros where there is none.
+  __device__ __forceinline__ void ask(Block& to, int i, const E* from, bool there,
+                                      int width) const {
+    copy_async(shared_address(to[i]) + kBegin + piece * 16, from,
+               there && piece * kElements < width);
+  }
 };
 
 template <class E, bool kSingle>
 __device__ __forceinline__ void ask(Block& to, const E* from, const Walk<kSingle>& walk,
                                     int64_t token, int64_t step, int width) {
-  using P = Piece<E>;
-  const int piece = threadIdx.x % P::kInRow, row = threadIdx.x / P::kInRow;
-  from += piece * P::kElements;
-#pragma unroll
-  for (int n = 0; n < kSteps / P::kRowsAtOnce; ++n) {
-    const int i = n * P::kRowsAtOnce + row;
+  const Piece<E> own;
+  from += own.piece * own.kElements;
+  own.each_row([&](int i) {
     const uint32_t t = walk.token(i), j = walk.first + i - t * walk.N;
-    const bool inside = i < walk.count && piece * P::kElements < width;
-    copy_async(shared_address(to[i]) + P::kBegin + piece * 16,
-               from + t * token + (kSingle ? 0 : j * step), inside);
-  }
+    own.ask(to, i, from + t * token + (kSingle ? 0 : j * step), i < walk.count, width);
+  });
 }
 // Rows that lie one after the other.
 template <bool kSingle>
 __device__ __forceinline__ void ask_even(Block& to, const float* from, const Walk<kSingle>& walk,
                                          int64_t step, int width) {
-  using P = Piece<float>;
-  const int piece = threadIdx.x % P::kInRow, row = threadIdx.x / P::kInRow;
-  from += (walk.first + row) * step + piece * P::kElements;
-#pragma unroll
-  for (int n = 0; n < kSteps / P::kRowsAtOnce; ++n)
-    copy_async(shared_address(to[n * P::kRowsAtOnce + row]) + piece * 16,
-               from + n * P::kRowsAtOnce * step,
-               n * P::kRowsAtOnce + row < walk.count && piece * P::kElements < width);
+  const Piece<float> own;
+  from += (walk.first + own.row) * step + own.piece * own.kElements;
+  own.each_row([&](int i) { own.ask(to, i, from + (i - own.row) * step, i < walk.count, width); });
 }
 // Rows that tokens have, at their last micro-step.
 template <class E, bool kSingle>
 __device__ __forceinline__ void ask_where_tokens_end(Block& to, const E* from,
                                                      const Walk<kSingle>& walk, int64_t token,
                                                      int width) {
-  using P = Piece<E>;
-  const int piece = threadIdx.x % P::kInRow, row = threadIdx.x / P::kInRow;
-  from += piece * P::kElements;
-#pragma unroll
-  for (int n = 0; n < kSteps / P::kRowsAtOnce; ++n) {
-    const int i = n * P::kRowsAtOnce + row;
+  const Piece<E> own;
+  from += own.piece * own.kElements;
+  own.each_row([&](int i) {
     const uint32_t t = walk.token(i);
-    if (!walk.ends(i, t)) continue;
-    const bool inside = i < walk.count && piece * P::kElements < width;
-    copy_async(shared_address(to[i]) + P::kBegin + piece * 16, from + t * token, inside);
-  }
+    if (walk.ends(i, t)) own.ask(to, i, from + t * token, i < walk.count, width);
+  });
 }
 
 // Rows that came as bfloat16 become float32 in place.

@@ -26,6 +26,14 @@ template <class Io, bool kSingle> struct BackWalk {
     scalars.ask(p, at, walk);
   }
 
+  // What was asked for has come, but for what is asked for next; returns how many micro-steps.
+  template <class Stage> __device__ __forceinline__ int arrived(Stage& here, int64_t first) const {
+    copy_wait<1>();
+    __syncwarp();
+    unpack<Io>(here.k, here.q, here.d_o);
+    return int(min(int64_t(kSteps), at.steps - first));
+  }
+
   // G += scale q do^T; leaves scale do in d.
   template <class Stage>
   __device__ __forceinline__ void add_output(Tile& G, const Stage& here, int i,
