@@ -22,6 +22,7 @@ import lm_tables
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md", "docs/extract.md", "docs/lm.md",
+             "docs/steady.md",
              "results/lm.md", "results/lm_213M.md"]
 SHAPE = "BTNHKV"
 
@@ -357,13 +358,48 @@ def runs():
     return table(["folder", "runs", "date", "machine", "added in", "wall time"], rows) + ["", "```", *commands, "```"]
 
 
+# ----------------------------------------------------------------------------- runs that stay right
+def steady():
+    """Every seed at the last step, how many reach the bar, and how many words are right farther on."""
+    rows = []
+    for _, cell in cells("steady"):
+        config = cell["config"].split("/")[-1]
+        scores = sorted(run["score"] for run in cell["runs"])
+        bar = 0.999 if config == "parity" else 0.99
+        far = in_archive("steady", rf"{config}/seed\d+/far\.json")
+        words = ", ".join(str(x) for x in sorted(run["right"] for run in far))
+        rows.append([cell["task"], cell["model"], cell["published_in_words"] or score(cell["published"]["best"]),
+                     ", ".join(f"{x:.3f}" for x in scores), score(statistics.median(scores)),
+                     f"{sum(x >= bar for x in scores)} of {len(scores)}", f"{far[0]['length']:,}: {words}" if far else "–"])
+    return table(["task", "model", "published", "last step, every seed", "median", "at the bar", "right farther on, of 128 words"], rows)
+
+
+WITHOUT = {"smoothing": "without smoothed targets", "steps": "with learnt step sizes", "activation": "with SiLU on q, k and v",
+           "all": "all three: the published settings"}
+
+
+def steady_without():
+    """The recipe on S4 with a part of it taken back."""
+    def seeds_of(name, folder):
+        return [at_lengths(run["evaluation"]) for run in in_archive(name, rf"{folder}/seed800[12]/result\.json")]
+
+    def at_lengths(evaluation):
+        return f"{evaluation['prefix'][128]:.3f}, {evaluation['prefix'][512]:.3f}"
+
+    rows = [["the recipe", *seeds_of("steady", "S4")]]
+    rows += [[name, *seeds_of("steady_without", folder)] for folder, name in WITHOUT.items()]
+    return table(["words of S4", "seed 8001: up to 128, up to 512", "seed 8002"], rows)
+
+
 # -------------------------------------------------------------------------------------------- README
 def headline():
     """One row per claim: ours, and what it is measured against."""
     found = {cell["model"]: cell for _, cell in cells("parity")}
     rows = [[f"parity on lengths 40 to 256, {model}", score(found[model]["ours"]["best"]),
              f"{score(found[model]['published']['best'])} published"]
-            for model in ("DeltaNet [-1,1]", "DeltaNet [0,1]", "Mamba [-1,1]", "Mamba [0,1]")]
+            for model in ("DeltaNet [-1,1]", "DeltaNet [0,1]", "Mamba [-1,1]")]
+    s5 = next(cell["ours"] for _, cell in cells("steady") if cell["task"] == "S5")
+    rows.append(["words of S5 of 512 letters, DeltaProduct n_h = 4", f"{score(s5['best'])}, median {score(s5['median'])}", "about 0 published"])
     ours = {(shape(row), row["precision"]): row["both"]["ms"] for row in lines("gpu.jsonl")[1]
             if row.get("op") == "delta_product" and "peak_mib" in row}
     for name, at, precision in (("delta rule, forward and backward, `accurate`", "8,4096,1,16,128,128", "accurate"),
@@ -382,7 +418,7 @@ def headline():
     where, older, text = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0], lines("lm.jsonl")[0]
     return table(["", "lrnn", "beside it"], rows) + [
         "", f"*GPU: {where['machine']}, commit {where['commit']}, {where['date']}, (B,T,H,K,V) = (8,4096,16,128,128) in bfloat16; 340M: "
-        f"commit {text['commit']}, {text['date']}; fla in runs of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy at the last step, best of 3 seeds; 0 is guessing.*"]
+        f"commit {text['commit']}, {text['date']}; fla in runs of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy at the last step, best of 3 seeds; 0 is guessing. S5: words right at every place, with [settings of ours](docs/steady.md), best and median of 10 seeds.*"]
 
 
 # --------------------------------------------------------------------------------------------- filling
@@ -402,7 +438,7 @@ def extracted():
 
 
 TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
-          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted]
+          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, steady, steady_without]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
