@@ -33,6 +33,9 @@ shards=$(($(nproc) / 2))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Each has threads of its own for the definitions: few, and who waits for one must not spin.
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=2
+
 # in_shards NAME COMMAND ...: its outputs are $work/NAME.*, its exit code is 0 if all of theirs are.
 in_shards() {
   local name=$1 code=0 i pids=()

@@ -79,5 +79,17 @@ TEST(Choose, OneKernelForManyHeads) {
   EXPECT_FALSE(choose_fused(p, Method::kFast, {}, 132));
 }
 
+TEST(Choose, TwoKernelsForGatesAndManyHouseholders) {
+  auto p = problem(4096, 128, true);
+  static float queries = 0;
+  p.q.data = &queries, p.S = p.B = 25;
+  for (const int64_t N : {1, 2, 3, 4}) {
+    p.N = N;
+    EXPECT_EQ(choose_fused(p, Method::kFast, {}, 132), N <= 2) << N;
+  }
+  p.log_gate = nullptr;
+  EXPECT_TRUE(choose_fused(p, Method::kFast, {}, 132)) << "without gates any number";
+}
+
 }  // namespace
 }  // namespace lrnn::kernels::cuda

@@ -76,11 +76,12 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
 
 // Whether forward is one kernel (hopper_fused.cu), with the bits of two. It is a block a head, and
 // a chunk takes one block as long as many: with half as many heads as processors two kernels are
-// faster.
+// faster. So they are with gates and four micro-steps a token, where the group that prepares has
+// the longest way.
 inline bool choose_fused(const DeltaProductInputs& p, Method method, const Segments& segments,
                          int processors) {
   return method == Method::kFast && segments.count == 1 && 4 * p.S * p.H >= 3 * processors &&
-         p.q.data && p.K == 128 && p.V == 128 && hopper_fits(p);
+         !(p.log_gate && p.N > 2) && p.q.data && p.K == 128 && p.V == 128 && hopper_fits(p);
 }
 
 }  // namespace lrnn::kernels::cuda
