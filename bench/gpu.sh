@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Everything measured on a GPU, as JSON lines: BUILD/bench-gpu.jsonl and BUILD/accuracy-gpu.jsonl.
+# Everything measured on a GPU, as JSON lines: BUILD/bench-delta_product.jsonl, BUILD/bench-gpu.jsonl (the other programs) and
+# BUILD/accuracy-gpu.jsonl.
 # Each program agrees with a definition before it times; one that does not ends this with code 1.
 #   bench/gpu.sh [BUILD]
 set -uo pipefail
@@ -9,11 +10,12 @@ if [ ! -x "$build/delta_product_gpu_bench" ]; then
   printf 'bench-gpu: this build has no GPU programs\n  they are built where a GPU, nvcc and a CUDA LibTorch are found\n' >&2
   exit 2
 fi
-lines=$build/bench-gpu.jsonl accuracy=$build/accuracy-gpu.jsonl code=0
+delta=$build/bench-delta_product.jsonl lines=$build/bench-gpu.jsonl accuracy=$build/accuracy-gpu.jsonl code=0
 # The first line says what was measured where: scripts/tables.py prints it beside the numbers.
 printf '{"commit":"%s","date":"%s","machine":"%s","command":"make bench-gpu"}\n' "$(git describe --always --dirty 2>/dev/null)" \
-  "$(date -u +%F)" "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)" | tee "$lines" >"$accuracy"
-for program in delta_product_gpu_bench long_sequences_gpu_bench ops_gpu_bench train_gpu_bench; do
+  "$(date -u +%F)" "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1)" | tee "$delta" "$lines" >"$accuracy"
+"$build/delta_product_gpu_bench" | tee -a "$delta" || code=1
+for program in long_sequences_gpu_bench ops_gpu_bench train_gpu_bench; do
   "$build/$program" | tee -a "$lines" || code=1
 done
 # From the start of a process to the end of its first update, loading and recording included.

@@ -5,9 +5,9 @@
   scripts/tables.py --check    say which document is out of date; exit code 1 if one is
 
 A table stands in a document between the lines `<!-- table NAME -->` and `<!-- end -->`; what lies between
-is made by the function of that name below. New measurements: `make bench-gpu` writes build/bench-gpu.jsonl
-and build/accuracy-gpu.jsonl, which go to results/bench/gpu.jsonl and accuracy.jsonl as they are; a set of runs
-of `lrnn reproduce` goes to results/NAME.tar.gz and NAME.md, with a line in results/runs.jsonl.
+is made by the function of that name below. New measurements: `make bench-gpu` writes build/bench-delta_product.jsonl,
+build/bench-gpu.jsonl and build/accuracy-gpu.jsonl, which go to results/bench/delta_product.jsonl, gpu.jsonl and
+accuracy.jsonl as they are, `make bench-lm` build/bench-lm.jsonl, whose lines go to lm.jsonl; a set of runs of `lrnn reproduce` goes to results/NAME.tar.gz and NAME.md, with a line in results/runs.jsonl.
 """
 import json
 import re
@@ -95,7 +95,8 @@ def spread(of):
 
 def shape(row):
     keys = f", {row['key_heads']} key heads" if "key_heads" in row else ""
-    return ",".join(str(row[x]) for x in SHAPE) + (" gated" if row["gate"] else "") + keys
+    gate = " gated per channel" if row["gate"] == "channels" else " gated" if row["gate"] else ""
+    return ",".join(str(row[x]) for x in SHAPE) + gate + keys
 
 
 # ------------------------------------------------------------------------------------- speed on a GPU
@@ -109,16 +110,16 @@ def alone():
 
 
 def delta_product():
-    measured = [row for row in lines("gpu.jsonl")[1] if row.get("op") == "delta_product" and "peak_mib" in row]
+    measured = [row for row in lines("delta_product.jsonl")[1] if row.get("op") == "delta_product" and "peak_mib" in row]
     sizes = list(dict.fromkeys(tuple(row[x] for x in "BTHKV") for row in measured))
-    measured.sort(key=lambda row: (sizes.index(tuple(row[x] for x in "BTHKV")), row["N"], row["gate"], row["dtype"]))
+    measured.sort(key=lambda row: (sizes.index(tuple(row[x] for x in "BTHKV")), row["N"], str(row["gate"]), row["dtype"]))
     rows = []
     for row in measured:
         dtype = " float32" if row["dtype"] == "fp32" else ""
         rows.append([shape(row) + dtype, row["precision"], digits(row["forward"]["ms"]), digits(row["both"]["ms"]),
                      f"{row['both']['of_floor']:.0%}", digits(row["peak_mib"])])
     return table(["B,T,N,H,K,V", "accuracy", "forward", "forward + backward", "of the floor", "MiB"],
-                 rows) + ["", source("gpu.jsonl")]
+                 rows) + ["", source("delta_product.jsonl")]
 
 
 def long_sequences():
@@ -400,7 +401,7 @@ def headline():
             for model in ("DeltaNet [-1,1]", "DeltaNet [0,1]", "Mamba [-1,1]")]
     s5 = next(cell["ours"] for _, cell in cells("steady") if cell["task"] == "S5")
     rows.append(["words of S5 of 512 letters, DeltaProduct n_h = 4", f"{score(s5['best'])}, median {score(s5['median'])}", "about 0 published"])
-    ours = {(shape(row), row["precision"]): row["both"]["ms"] for row in lines("gpu.jsonl")[1]
+    ours = {(shape(row), row["precision"]): row["both"]["ms"] for row in lines("delta_product.jsonl")[1]
             if row.get("op") == "delta_product" and "peak_mib" in row}
     for name, at, precision in (("delta rule, forward and backward, `accurate`", "8,4096,1,16,128,128", "accurate"),
                                 ("the same, `fast`", "8,4096,1,16,128,128", "fast"),
@@ -408,14 +409,14 @@ def headline():
         theirs = alone()[at][0].split(" / ")[1]
         rows.append([name, f"{digits(ours[at, precision])} ms", f"{theirs} ms fla 0.6"])
     models = lines("lm.jsonl")[1]
-    ours_lm = next(row for row in models if row["who"] == "lrnn" and row["model"] == "340M DeltaNet")
+    ours_lm = next(row for row in models if row.get("who") == "lrnn" and row["model"] == "340M DeltaNet")
     fla_lm = next(row for row in models if row.get("who") == "fla" and row["model"] == "340M DeltaNet")
     rows.append(["training DeltaNet with 340M parameters, 16 × 2,048", f"{ours_lm['tokens_per_s'] / 1e3:.0f}k tokens/s",
                  f"{fla_lm['tokens_per_s'] / 1e3:.0f}k tokens/s fla 0.5"])
     step = cpu("step")[0]
     rows.append(["training step of the parity model, 2 CPU cores", f"{step['lrnn_ms']:.4g} ms",
                  f"{step['chunk_ms']:.4g} ms plain PyTorch, chunk form"])
-    where, older, text = lines("gpu.jsonl")[0], lines("cpu.jsonl")[0], lines("lm.jsonl")[0]
+    where, older, text = lines("delta_product.jsonl")[0], lines("cpu.jsonl")[0], lines("lm.jsonl")[0]
     return table(["", "lrnn", "beside it"], rows) + [
         "", f"*GPU: {where['machine']}, commit {where['commit']}, {where['date']}, (B,T,H,K,V) = (8,4096,16,128,128) in bfloat16; 340M: "
         f"commit {text['commit']}, {text['date']}; fla in runs of its own. CPU: an earlier build, {older['date']}. Parity: scaled accuracy at the last step, best of 3 seeds; 0 is guessing. S5: words right at every place, with [settings of ours](docs/steady.md), best and median of 10 seeds.*"]
