@@ -376,7 +376,7 @@ def steady():
 
 
 WITHOUT = {"smoothing": "without smoothed targets", "steps": "with learnt step sizes", "activation": "with SiLU on q, k and v",
-           "all": "all three: the published settings"}
+           "all": "without all three: the published settings"}
 
 
 def steady_without():
@@ -390,6 +390,22 @@ def steady_without():
     rows = [["the recipe", *seeds_of("steady", "S4")]]
     rows += [[name, *seeds_of("steady_without", folder)] for folder, name in WITHOUT.items()]
     return table(["words of S4", "seed 8001: up to 128, up to 512", "seed 8002"], rows)
+
+
+# Smoothed targets, steps of exactly 2, no activation.
+SMALL = {"all": "● ● ●", "smooth_two": "● ● ○", "smooth_none": "● ○ ●", "two_none": "○ ● ●", "smooth": "● ○ ○", "two": "○ ● ○",
+         "none": "○ ○ ●", "published": "○ ○ ○"}
+
+
+def steady_small():
+    """Every subset of the recipe on words of S3, in small."""
+    rows = []
+    for folder, parts in SMALL.items():
+        prefixes = [run["evaluation"]["prefix"] for run in in_archive("steady_small", rf"{folder}/seed\d+/result\.json")]
+        at = {n: sorted(prefix[n] for prefix in prefixes) for n in (256, 512)}
+        seeds_at = {n: ", ".join(f"{x:.2f}" for x in values) for n, values in at.items()}
+        rows.append([*parts.split(), seeds_at[256], f"{statistics.median(at[256]):.2f}", seeds_at[512], f"{statistics.median(at[512]):.2f}"])
+    return table(["smoothed targets", "steps of exactly 2", "no activation", "up to 256, every seed", "median", "up to 512", "median"], rows)
 
 
 # -------------------------------------------------------------------------------------------- README
@@ -439,7 +455,7 @@ def extracted():
 
 
 TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
-          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, steady, steady_without]
+          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, steady, steady_without, steady_small]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
