@@ -7,99 +7,31 @@
 A table stands in a document between the lines `<!-- table NAME -->` and `<!-- end -->`; what lies between
 is made by the function of that name below. New measurements: `make bench-gpu` writes build/bench-delta_product.jsonl,
 build/bench-gpu.jsonl and build/accuracy-gpu.jsonl, which go to results/bench/delta_product.jsonl, gpu.jsonl and
-accuracy.jsonl as they are, `make bench-lm` build/bench-lm.jsonl, whose lines go to lm.jsonl; a set of runs of `lrnn reproduce` goes to results/NAME.tar.gz and NAME.md, with a line in results/runs.jsonl.
+accuracy.jsonl as they are, `make bench-lm` build/bench-lm.jsonl, whose lines go to lm.jsonl; a set of runs of
+`lrnn reproduce` goes to results/NAME.tar.gz and NAME.md, with a line in results/runs.jsonl.
 """
 import json
 import re
 import statistics
 import sys
-import tarfile
 from functools import partial
-from pathlib import Path
 
 import lm_tables
+import steady_tables
+from measurements import RESULTS, ROOT, cells, digits, in_archive, lines, power, score, source, spread, table
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "results"
 DOCUMENTS = ["README.md", "docs/performance.md", "docs/numerics.md", "docs/results.md", "docs/extract.md", "docs/lm.md",
-             "docs/steady.md",
-             "results/lm.md", "results/lm_213M.md"]
+             "docs/steady.md", "results/lm.md", "results/lm_213M.md"]
 SHAPE = "BTNHKV"
 
 
-# ------------------------------------------------------------------------------------------- reading
-def in_archive(name, pattern):
-    """The JSON files of a set of runs whose paths match, from its archive."""
-    with tarfile.open(RESULTS / f"{name}.tar.gz") as archive:
-        members = sorted(m.name for m in archive.getmembers() if re.fullmatch(f"{name}/{pattern}", m.name))
-        return [json.load(archive.extractfile(member)) for member in members]
-
-
-def lines(name):
-    """The first line says where and when, the others are measurements."""
-    first, *rest = [json.loads(line) for line in (RESULTS / "bench" / name).read_text().splitlines()]
-    return first, rest
-
-
-def source(name, rows=()):
-    """Where and when. Of older numbers the build is not known, only the commit that wrote them down, which a row may
-    name for itself."""
-    where, _ = lines(name)
-    if "commit" in where:
-        when = f"commit {where['commit']}, {where['date']}"
-    else:
-        noted = dict.fromkeys((row.get("written_down_in", where["written_down_in"]), row.get("date", where["date"]))
-                              for row in rows or [{}])
-        when = "build not noted, written down in " + ", ".join(f"{commit} ({date})" for commit, date in noted)
-    command = f", `{where['command']}`" if "command" in where else ""
-    return f"*{where['machine'][0].upper()}{where['machine'][1:]}, {when}{command}: `results/bench/{name}`.*"
-
-
-def cells(*folders):
-    """The cells of `lrnn reproduce` that have a result."""
-    for folder in folders:
-        for cell in in_archive(folder, r"table\.json")[0]["cells"]:
-            if cell["ours"]["best"] is not None:
-                yield folder, cell
-
-
-# ------------------------------------------------------------------------------------------- writing
-def table(head, rows):
-    """Columns of numbers, lists of numbers excepted, go to the right; the first column names the row."""
-    rows = [[str(x) for x in row] for row in rows]
-    right = [i > 0 and re.match(r"[-−]?\d", rows[-1][i]) and ", " not in rows[-1][i] for i in range(len(head))]
-    out = ["| " + " | ".join(head) + " |", "| " + " | ".join("---:" if r else "---" for r in right) + " |"]
-    return out + ["| " + " | ".join(row) + " |" for row in rows]
-
-
-def digits(x, count=3):
-    """Three digits that count, and never 1e+03."""
-    if x is None:
-        return "–"
-    if x < 0.1:
-        return f"{x:.{count}f}"
-    return f"{x:#.{count}g}".rstrip(".") if x < 10**count else f"{x:.0f}"
-
-
-def power(x):
-    return f"{x:.0e}".replace("e-0", "e-").replace("e+00", "")
-
-
-def score(x):
-    return "–" if x is None else f"{x:.3f}"
-
-
-def spread(of):
-    return "–" if of["median"] is None else f"{of['median']:.3f} ± {of['mad']:.3f}"
-
-
+# ------------------------------------------------------------------------------------- speed on a GPU
 def shape(row):
     keys = f", {row['key_heads']} key heads" if "key_heads" in row else ""
     gate = " gated per channel" if row["gate"] == "channels" else " gated" if row["gate"] else ""
     return ",".join(str(row[x]) for x in SHAPE) + gate + keys
 
 
-# ------------------------------------------------------------------------------------- speed on a GPU
 def alone():
     """Forward, forward and backward of other libraries, by shape and gate."""
     out = {}
@@ -359,55 +291,6 @@ def runs():
     return table(["folder", "runs", "date", "machine", "added in", "wall time"], rows) + ["", "```", *commands, "```"]
 
 
-# ----------------------------------------------------------------------------- runs that stay right
-def steady():
-    """Every seed at the last step, how many reach the bar, and how many words are right farther on."""
-    rows = []
-    for _, cell in cells("steady"):
-        config = cell["config"].split("/")[-1]
-        scores = sorted(run["score"] for run in cell["runs"])
-        bar = 0.999 if config == "parity" else 0.99
-        far = in_archive("steady", rf"{config}/seed\d+/far\.json")
-        words = ", ".join(str(x) for x in sorted(run["right"] for run in far))
-        rows.append([cell["task"], cell["model"], cell["published_in_words"] or score(cell["published"]["best"]),
-                     ", ".join(f"{x:.3f}" for x in scores), score(statistics.median(scores)),
-                     f"{sum(x >= bar for x in scores)} of {len(scores)}", f"{far[0]['length']:,}: {words}" if far else "–"])
-    return table(["task", "model", "published", "last step, every seed", "median", "at the bar", "right farther on, of 128 words"], rows)
-
-
-WITHOUT = {"smoothing": "without smoothed targets", "steps": "with learnt step sizes", "activation": "with SiLU on q, k and v",
-           "all": "without all three: the published settings"}
-
-
-def steady_without():
-    """The recipe on S4 with a part of it taken back."""
-    def seeds_of(name, folder):
-        return [at_lengths(run["evaluation"]) for run in in_archive(name, rf"{folder}/seed800[12]/result\.json")]
-
-    def at_lengths(evaluation):
-        return f"{evaluation['prefix'][128]:.3f}, {evaluation['prefix'][512]:.3f}"
-
-    rows = [["the recipe", *seeds_of("steady", "S4")]]
-    rows += [[name, *seeds_of("steady_without", folder)] for folder, name in WITHOUT.items()]
-    return table(["words of S4", "seed 8001: up to 128, up to 512", "seed 8002"], rows)
-
-
-# Smoothed targets, steps of exactly 2, no activation.
-SMALL = {"all": "● ● ●", "smooth_two": "● ● ○", "smooth_none": "● ○ ●", "two_none": "○ ● ●", "smooth": "● ○ ○", "two": "○ ● ○",
-         "none": "○ ○ ●", "published": "○ ○ ○"}
-
-
-def steady_small():
-    """Every subset of the recipe on words of S3, in small."""
-    rows = []
-    for folder, parts in SMALL.items():
-        prefixes = [run["evaluation"]["prefix"] for run in in_archive("steady_small", rf"{folder}/seed\d+/result\.json")]
-        at = {n: sorted(prefix[n] for prefix in prefixes) for n in (256, 512)}
-        seeds_at = {n: ", ".join(f"{x:.2f}" for x in values) for n, values in at.items()}
-        rows.append([*parts.split(), seeds_at[256], f"{statistics.median(at[256]):.2f}", seeds_at[512], f"{statistics.median(at[512]):.2f}"])
-    return table(["smoothed targets", "steps of exactly 2", "no activation", "up to 256, every seed", "median", "up to 512", "median"], rows)
-
-
 # -------------------------------------------------------------------------------------------- README
 def headline():
     """One row per claim: ours, and what it is measured against."""
@@ -455,7 +338,7 @@ def extracted():
 
 
 TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
-          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, steady, steady_without, steady_small]
+          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, *steady_tables.TABLES]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
