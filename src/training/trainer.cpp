@@ -40,6 +40,9 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
     throw Error(cat("train.label_smoothing is for tasks with few answers, and this one has ",
                     task.vocabulary(), " tokens"),
                 "leave it at 0");
+  if (config.length_warmup > 0 && task.score() == tasks::Score::kText)
+    throw Error("train.length_warmup is for tasks with words, and this one reads a text",
+                "leave it at 0");
   if (config.batch < config.accumulate * ranks.count())
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
                     config.accumulate, " parts each need a sequence for every part"),
@@ -52,20 +55,24 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
 }
 
 std::vector<tasks::Example> Trainer::examples(int64_t index) const {
-  const auto split = tasks::Split::kTrain;
-  const Range length = task_.length(split);
+  const int64_t whole = task_.length(tasks::Split::kTrain).hi;
+  const int64_t longest = training_length(config_, whole, index);
   const int64_t batch = config_.batch, first = index * batch;
   const int64_t threads =
       model_.device().is_cpu()
           ? 1
-          : std::clamp<int64_t>(batch * length.hi / kTokensPerThread, 1, kMostThreads);
-  if (threads == 1) return draw(task_, seed_, split, length, first, batch);
+          : std::clamp<int64_t>(batch * longest / kTokensPerThread, 1, kMostThreads);
+  const auto some = [=, this](int64_t from, int64_t count) {
+    return longest < whole ? draw_short(task_, seed_, longest, from, count)
+                           : draw(task_, seed_, tasks::Split::kTrain,
+                                  task_.length(tasks::Split::kTrain), from, count);
+  };
+  if (threads == 1) return some(first, batch);
   std::vector<std::future<std::vector<tasks::Example>>> shares;
   for (int64_t i = 0; i < threads; ++i) {
     const int64_t begin = i * batch / threads, end = (i + 1) * batch / threads;
-    shares.push_back(std::async(std::launch::async, [=, this] {
-      return draw(task_, seed_, split, length, first + begin, end - begin);
-    }));
+    shares.push_back(
+        std::async(std::launch::async, [=] { return some(first + begin, end - begin); }));
   }
   std::vector<tasks::Example> out;
   out.reserve(size_t(batch));

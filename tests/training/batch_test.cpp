@@ -135,5 +135,32 @@ TEST(Batch, ARectangleIsThePackedBatch) {
   EXPECT_THROW(make_batch(examples.data(), 7, V, T - 4), Error);
 }
 
+TEST(ShortWords, AreTheSameOnesCutWhereEveryLetterHasAnAnswer) {
+  Small small({"task.name=group", "task.group=S3", "task.train.length=20", "task.eval.length=20"});
+  const auto split = tasks::Split::kTrain;
+  const auto whole = draw(*small.task, 3, split, small.task->length(split), 5, 17);
+  const auto cut = draw_short(*small.task, 3, 8, 5, 17);
+  const size_t before = small.task->before_word().size();
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const size_t n = before + 8;
+    ASSERT_EQ(cut[i].input.size(), n);
+    EXPECT_EQ(cut[i].length, 8);
+    EXPECT_TRUE(std::equal(cut[i].input.begin(), cut[i].input.end(), whole[i].input.begin()));
+    EXPECT_TRUE(std::equal(cut[i].target.begin(), cut[i].target.end(), whole[i].target.begin()));
+    EXPECT_EQ(cut[i].target.size(), n);
+  }
+}
+
+TEST(ShortWords, AreWordsOfTheirOwnWhereTheAnswerIsAtTheEnd) {
+  Small small({"task.train.length=[3, 40]"});
+  int64_t longest_seen = 0;
+  for (const auto& e : draw_short(*small.task, 3, 8, 0, 200)) {
+    EXPECT_GE(e.length, 3);
+    EXPECT_GE(e.target.back(), 0);
+    longest_seen = std::max(longest_seen, e.length);
+  }
+  EXPECT_EQ(longest_seen, 8);
+}
+
 }  // namespace
 }  // namespace lrnn::training
