@@ -63,7 +63,7 @@ def delta_definition(x):
 
 def delta_ours(x, mode):
     return torch.ops.lrnn.delta_product(
-        x["q"], x["k"], x["v"], x["beta"], x.get("log_gate"), precision=mode)
+        x["q"], x["k"], x["v"], x["beta"], x.get("log_gate"), accuracy=mode)
 
 
 def fla_delta_rule(x):
