@@ -145,19 +145,17 @@ std::vector<Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split s
   return out;
 }
 
-std::vector<Example> draw_short(const tasks::Task& task, uint64_t seed, int64_t longest,
+std::vector<Example> draw_up_to(const tasks::Task& task, uint64_t seed, int64_t longest,
                                 int64_t first, int64_t count) {
   const auto split = tasks::Split::kTrain;
-  Range length = task.length(split);
-  const bool cut = task.asks_after_every_letter();
-  if (!cut) length = {std::min(length.lo, longest), std::min(length.hi, longest)};
-  auto out = draw(task, seed, split, length, first, count);
-  if (!cut) return out;
-  const auto most = size_t(longest) + task.before_word().size();
-  for (auto& e : out) {
-    e.length = std::min(e.length, longest);
-    if (e.input.size() > most) e.input.resize(most), e.target.resize(most);
-  }
+  const Range whole = task.length(split);
+  if (longest >= whole.hi) return draw(task, seed, split, whole, first, count);
+  if (!task.asks_after_every_letter())
+    return draw(task, seed, split, {std::min(whole.lo, longest), longest}, first, count);
+  auto out = draw(task, seed, split, whole, first, count);
+  const size_t most = size_t(longest) + task.before_word().size();
+  for (auto& e : out)
+    if (e.input.size() > most) e.input.resize(most), e.target.resize(most), e.length = longest;
   return out;
 }
 

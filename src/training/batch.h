@@ -33,9 +33,9 @@ int64_t targets_of(const tasks::Example* examples, int64_t count);
 std::vector<tasks::Example> draw(const tasks::Task& task, uint64_t seed, tasks::Split split,
                                  Range length, int64_t first, int64_t count);
 
-// Training examples of at most `longest` letters: the same ones, cut, where every letter has an
-// answer; shorter ones where a word has one at its end.
-std::vector<tasks::Example> draw_short(const tasks::Task& task, uint64_t seed, int64_t longest,
+// Training examples, where the task's are longer than `longest` letters the same ones, cut, if
+// every letter has an answer, and shorter ones if a word has one at its end.
+std::vector<tasks::Example> draw_up_to(const tasks::Task& task, uint64_t seed, int64_t longest,
                                        int64_t first, int64_t count);
 
 // Sum (not mean) of the cross-entropies at the targets: parts of a batch add up.

@@ -55,17 +55,14 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
 }
 
 std::vector<tasks::Example> Trainer::examples(int64_t index) const {
-  const int64_t whole = task_.length(tasks::Split::kTrain).hi;
-  const int64_t longest = training_length(config_, whole, index);
+  const int64_t longest = training_length(config_, task_.length(tasks::Split::kTrain).hi, index);
   const int64_t batch = config_.batch, first = index * batch;
   const int64_t threads =
       model_.device().is_cpu()
           ? 1
           : std::clamp<int64_t>(batch * longest / kTokensPerThread, 1, kMostThreads);
   const auto some = [=, this](int64_t from, int64_t count) {
-    return longest < whole ? draw_short(task_, seed_, longest, from, count)
-                           : draw(task_, seed_, tasks::Split::kTrain,
-                                  task_.length(tasks::Split::kTrain), from, count);
+    return draw_up_to(task_, seed_, longest, from, count);
   };
   if (threads == 1) return some(first, batch);
   std::vector<std::future<std::vector<tasks::Example>>> shares;

@@ -139,7 +139,7 @@ TEST(ShortWords, AreTheSameOnesCutWhereEveryLetterHasAnAnswer) {
   Small small({"task.name=group", "task.group=S3", "task.train.length=20", "task.eval.length=20"});
   const auto split = tasks::Split::kTrain;
   const auto whole = draw(*small.task, 3, split, small.task->length(split), 5, 17);
-  const auto cut = draw_short(*small.task, 3, 8, 5, 17);
+  const auto cut = draw_up_to(*small.task, 3, 8, 5, 17);
   const size_t before = small.task->before_word().size();
   for (size_t i = 0; i < whole.size(); ++i) {
     const size_t n = before + 8;
@@ -154,7 +154,7 @@ TEST(ShortWords, AreTheSameOnesCutWhereEveryLetterHasAnAnswer) {
 TEST(ShortWords, AreWordsOfTheirOwnWhereTheAnswerIsAtTheEnd) {
   Small small({"task.train.length=[3, 40]"});
   int64_t longest_seen = 0;
-  for (const auto& e : draw_short(*small.task, 3, 8, 0, 200)) {
+  for (const auto& e : draw_up_to(*small.task, 3, 8, 0, 200)) {
     EXPECT_GE(e.length, 3);
     EXPECT_GE(e.target.back(), 0);
     longest_seen = std::max(longest_seen, e.length);

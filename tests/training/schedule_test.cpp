@@ -1,6 +1,6 @@
-#include "training/config.h"
-
 #include <gtest/gtest.h>
+
+#include "training/config.h"
 
 namespace lrnn::training {
 namespace {
