@@ -1,37 +1,12 @@
-"""The problems of bench/peers.py: for each op its inputs, its definition in plain torch, our call and
-the peer's. A call takes its inputs by name and returns the output and the final state."""
-from dataclasses import dataclass
-from typing import Callable
+"""The problems of bench/peers.py that are recurrences: for each op its inputs, its definition in plain torch, our call
+and the peer's."""
+import math
 
 import torch
 import torch.nn.functional as F
 
-
-@dataclass
-class Case:
-    op: str
-    shape: dict  # sizes by name
-    inputs: Callable  # () -> {name: tensor}, of the types that are timed
-    definition: Callable  # (x)
-    ours: Callable  # (x, mode)
-    theirs: Callable  # (x)
-    peer: str  # its distribution and its function
-    modes: tuple = ("default",)
-    whole: tuple = ()  # inputs that have neither batch nor time
-    prepare: Callable = None  # x as the peer wants it, made before the clock starts
-    other: tuple = ()  # inputs that it then takes in another form: their gradients are not compared
-
-
-def unit(x):
-    return F.normalize(x, dim=-1)
-
-
-def normal(*sizes):
-    return torch.randn(*sizes, device="cuda")
-
-
-def in_bfloat16(x, but=()):
-    return {name: t if name in but else t.bfloat16() for name, t in x.items()}
+from peer_case import Case, in_bfloat16, normal, unit
+from peer_row_cases import ROW_CASES
 
 
 def read(S, k):
@@ -230,6 +205,51 @@ def scan(B, T, D, N):
                 prepare=prepare, other=turned)
 
 
+# ------------------------------------------------------------------------------------------ mLSTM
+
+
+def mlstm_definition(x):
+    q, k, v, i, f = (x[name] for name in ("q", "k", "v", "i", "f"))
+    k = k * q.shape[-1]**-0.5
+    C, n = q.new_zeros(q.shape[0], *q.shape[2:], v.shape[-1]), q.new_zeros(q.shape[0], *q.shape[2:])
+    m, h = q.new_full((q.shape[0], q.shape[2]), -math.inf), []
+    for t in range(q.shape[1]):
+        kept = F.logsigmoid(f[:, t]) + m
+        m = torch.maximum(kept, i[:, t])
+        forget, write = (kept - m).exp().unsqueeze(-1), (i[:, t] - m).exp().unsqueeze(-1)
+        C = forget.unsqueeze(-1) * C + outer(write * k[:, t], v[:, t])
+        n = forget * n + write * k[:, t]
+        size = torch.maximum((n * q[:, t]).sum(-1).abs(), (-m).exp()) + 1e-6
+        h.append(read(C, q[:, t]) / size.unsqueeze(-1))
+    return torch.stack(h, 1), None
+
+
+def nxai_mlstm(x):
+    from mlstm_kernels.torch.chunkwise import mlstm_chunkwise__xl_chunk
+
+    return mlstm_chunkwise__xl_chunk(*(x[name] for name in ("q", "k", "v", "i", "f")), eps=1e-6, chunk_size=128,
+                                     autocast_kernel_dtype=torch.bfloat16).transpose(1, 2), None
+
+
+def mlstm(B, T, H, K, V):
+    """Their default kernel for training; of its chunk sizes the one that is its default."""
+    def inputs():
+        x = dict(q=normal(B, T, H, K), k=normal(B, T, H, K), v=normal(B, T, H, V), i=normal(B, T, H),
+                 f=normal(B, T, H) + 4)
+        return in_bfloat16(x, but=("i", "f"))
+
+    def ours(x, _):
+        return torch.ops.lrnn.mlstm(x["q"], x["k"], x["v"], x["i"], x["f"])[0], None
+
+    turned = ("q", "k", "v", "i", "f")  # it wants heads before time
+
+    def prepare(x):
+        return {name: x[name].transpose(1, 2).contiguous() for name in turned}
+
+    return Case("mlstm", dict(B=B, T=T, H=H, K=K, V=V, dtype="bf16"), inputs, mlstm_definition, ours, nxai_mlstm,
+                "mlstm_kernels chunkwise--triton_xl_chunk", prepare=prepare, other=turned)
+
+
 CASES = [
     delta(8, 4096, 1, 16, 128, 128),
     delta(8, 4096, 2, 16, 128, 128),
@@ -248,5 +268,11 @@ CASES = [
     gla(8, 2048, 16, 64, 64),
     gla(8, 2048, 8, 128, 128),
     rwkv7(8, 2048, 16, 64, 64),
+    gla(1, 16384, 16, 64, 64),
+    rwkv7(8, 2048, 32, 64, 64),
+    mlstm(8, 1024, 4, 64, 64),
+    mlstm(8, 2048, 8, 128, 128),
+    mlstm(4, 2048, 4, 256, 512),
     scan(8, 2048, 4096, 16),
+    *ROW_CASES,
 ]

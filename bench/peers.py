@@ -2,7 +2,7 @@
 """Our GPU ops and those of other libraries on the same tensors in the same process: first agreement,
 then times. One JSON line per problem, mode and pass.
 
-  python3 bench/peers.py --install            fla-core and what it needs, into .peers (never committed)
+  python3 bench/peers.py --install            fla-core, mlstm-kernels and liger-kernel, into .peers
   python3 bench/peers.py [--only delta] [--build build]
 
 Agreement: on the first sequence's first tokens against the definition in float64 (`error`), output,
@@ -27,7 +27,8 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PURE = ["fla-core", "einops", "packaging"]  # pure Python: no dependency of theirs may replace torch
+# Pure Python: no dependency of theirs may replace torch.
+PURE = ["fla-core", "einops", "packaging", "mlstm-kernels", "liger-kernel"]
 TOKENS = 256  # that the definition follows
 LIMIT = 0.05
 
@@ -65,10 +66,19 @@ def peer_with_version(case):
 
 def with_gradients(call, x, d_o):
     """Output, final state and the gradients of all inputs, by name."""
-    x = {name: t.detach().requires_grad_() for name, t in x.items()}
+    x = {name: t.detach().requires_grad_(t.is_floating_point()) for name, t in x.items()}
     o, state = call(x)
-    gradients = torch.autograd.grad(o, list(x.values()), d_o.to(o.dtype))
-    return dict(o=o.detach(), S=state.detach()) | {"d" + n: g for n, g in zip(x, gradients)}
+    asked = [name for name, t in x.items() if t.requires_grad]
+    gradients = torch.autograd.grad(o, [x[name] for name in asked], d_o.to(o.dtype))
+    return results_of(o, state) | {"d" + n: g for n, g in zip(asked, gradients)}
+
+
+def results_of(o, state):
+    return dict(o=o.detach()) | ({} if state is None else dict(S=state.detach()))
+
+
+def in_type(x, dtype):
+    return {name: t.to(dtype) if t.is_floating_point() else t for name, t in x.items()}
 
 
 def largest_error(got, want, skip=()):
@@ -167,11 +177,24 @@ def attempt(f):
 # ------------------------------------------------------------------------------------- one problem
 
 
+def first_calls(case):
+    """The peer's first calls alone, which compile its kernels."""
+    torch.manual_seed(1)
+    x = case.inputs()
+    d_o = torch.randn_like(case.ours(x, case.modes[0])[0])
+    peer = Side(case.theirs, (case.prepare or (lambda y: y))(x), d_o)
+    begin = time.perf_counter()
+    _, why = attempt(peer.results)
+    torch.cuda.synchronize()
+    line = dict(op=case.op) | case.shape | dict(peer=peer_with_version(case), first_calls_s=round(time.perf_counter() - begin, 1))
+    print(json.dumps(line | (dict(why=why) if why else {})), flush=True)
+
+
 def compare(case):
     torch.manual_seed(1)
     x = case.inputs()
     prepare = case.prepare or (lambda y: y)
-    wide = {n: t.float() for n, t in x.items()}
+    wide = in_type(x, torch.float32)
     d_o = torch.randn_like(case.ours(x, case.modes[0])[0])
     peer = Side(case.theirs, prepare(x), d_o)
     base = dict(op=case.op) | case.shape | dict(peer=peer_with_version(case))
@@ -184,8 +207,8 @@ def compare(case):
     base["peer_first_call_s"] = round(time.perf_counter() - begin, 1)
 
     small, d_small = first_tokens(case, x), d_o[:1, :TOKENS]
-    definition = with_gradients(case.definition, {n: t.double() for n, t in small.items()}, d_small.double())
-    exact = with_gradients(lambda y: case.ours(y, "exact"), {n: t.float() for n, t in small.items()}, d_small.float())
+    definition = with_gradients(case.definition, in_type(small, torch.float64), d_small.double())
+    exact = with_gradients(lambda y: case.ours(y, "exact"), in_type(small, torch.float32), d_small.float())
     recurrence = largest_error(exact, definition)
     if too_wrong(recurrence, 1e-4):
         print(json.dumps(base | dict(disagrees="float32 recurrence", error=recurrence)), flush=True)
@@ -199,10 +222,8 @@ def compare(case):
 
     def forward_errors():
         with torch.no_grad():
-            o, state = case.theirs(prepare(small))
-            e = largest_error(dict(o=o, S=state), definition)
-            o, state = case.theirs(peer.x)
-            return e, largest_error(dict(o=o, S=state), whole)
+            e = largest_error(results_of(*case.theirs(prepare(small))), definition)
+            return e, largest_error(results_of(*case.theirs(peer.x)), whole)
 
     theirs_errors = (None, None)
     if not no_forward:
@@ -242,6 +263,8 @@ def main():
     parser.add_argument("--build", type=Path, default=ROOT / "build", help="where our libraries are (build)")
     parser.add_argument("--only", nargs="*", default=[], metavar="TEXT",
                         help="problems whose description holds every TEXT, e.g. delta_product N=2")
+    parser.add_argument("--first-calls", action="store_true",
+                        help="compile the peers' kernels and time nothing; processes for one problem each may do it side by side")
     options = parser.parse_args()
     if options.install:
         install(options.peers)
@@ -264,7 +287,10 @@ def main():
         stop(f"no problem holds {options.only}", "the problems: " + "; ".join(map(described, CASES)))
     good = True
     for case in chosen:
-        good = compare(case) and good
+        if options.first_calls:
+            first_calls(case)
+        else:
+            good = compare(case) and good
         torch.cuda.empty_cache()
     sys.exit(0 if good else 1)
 
