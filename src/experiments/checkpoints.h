@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/checksum.h"
+#include "training/growth.h"
 
 namespace lrnn::experiments {
 
@@ -59,8 +60,9 @@ struct RunState {
   // the largest accuracy on the test, which may end the run, can be another step's.
   double best_accuracy = -1;
   int64_t best_step = -1;
-  std::optional<double> best_validation = {};  // its accuracy at that step
-  std::optional<double> best_loss = {};        // of texts, where it decides what is best
+  std::optional<double> best_validation = {};   // its accuracy at that step
+  std::optional<double> best_loss = {};         // of texts, where it decides what is best
+  std::optional<training::Growth> growth = {};  // where words grow
 
   bool operator==(const RunState&) const = default;
 };

@@ -72,6 +72,7 @@ Session::Session(const RunConfig& config, const TrainOptions& options)
   evaluator_ = std::make_unique<training::Evaluator>(*model_, *task_);
   const std::string change = folder_ && folder_->existed() ? restore() : "";
   share_start();
+  if (state_.growth) trainer_->go_on(*state_.growth);
   if (lead()) open_logs(change);
   if (task_->score() == tasks::Score::kText)
     flops_per_token_ = training::flops_per_token(*model_, task_->length(tasks::Split::kTrain).hi);
@@ -189,6 +190,7 @@ TrainResult Session::run() {
 
 void Session::train_one() {
   const Update update = trainer_->update(state_.step, state_.step + state_.skipped);
+  if (config_.train.grow_at > 0) state_.growth = trainer_->growth();
   if (update.skipped) {
     ++state_.skipped;
     check(++skipped_in_a_row_ < kSkipsInARow, "the loss or gradient was not finite in ",
@@ -209,13 +211,15 @@ void Session::train_one() {
 }
 
 void Session::log(const Update& last) {
-  note({{"kind", "train"},
-        {"step", state_.step},
-        {"loss", ratio(state_.loss_sum, state_.updates)},
-        {"accuracy", ratio(double(state_.right), state_.targets)},
-        {"lr", last.lr},
-        {"grad_norm", last.grad_norm},
-        {"skipped", state_.skipped}});
+  Json line{{"kind", "train"},
+            {"step", state_.step},
+            {"loss", ratio(state_.loss_sum, state_.updates)},
+            {"accuracy", ratio(double(state_.right), state_.targets)},
+            {"lr", last.lr},
+            {"grad_norm", last.grad_norm},
+            {"skipped", state_.skipped}};
+  if (state_.growth) line["length"] = last.length;
+  note(line);
   if (lead()) log_time();
   state_.loss_sum = 0;
   state_.updates = state_.right = state_.targets = 0;

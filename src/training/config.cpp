@@ -20,12 +20,4 @@ double learning_rate(const TrainConfig& train, int64_t step) {
   return low + 0.5 * (1 + std::cos(std::numbers::pi * done)) * (train.lr - low);
 }
 
-int64_t training_length(const TrainConfig& train, int64_t whole, int64_t index) {
-  constexpr int64_t kShort = 8;
-  int64_t stages = 0;
-  while (kShort << stages < whole) ++stages;
-  if (stages == 0 || index >= train.length_warmup) return whole;
-  return kShort << index * stages / train.length_warmup;
-}
-
 }  // namespace lrnn::training

@@ -7,7 +7,8 @@ namespace lrnn::training {
 struct TrainConfig {
   int64_t steps = 20000, batch = 256, accumulate = 1;
   double lr = 1e-3;
-  int64_t warmup = 2000, length_warmup = 0;
+  int64_t warmup = 2000;
+  double grow_at = 0;
   std::string schedule = "cosine";
   double lr_floor = 1e-3;
   double weight_decay = 0, tap_decay = 0;
@@ -30,11 +31,12 @@ struct TrainConfig {
     visit("accumulate", accumulate, "the batch is worked through in this many parts", at_least(1));
     visit("lr", lr, "largest learning rate", above(0));
     visit("warmup", warmup, "updates over which the rate rises linearly from 0", at_least(0));
-    visit("length_warmup", length_warmup,
-          "updates over which words grow, doubling from 8 letters, to the length of training: what "
-          "a letter does is learnt from short words, and long ones teach nothing before that; 0: "
-          "whole words from the start. Not for texts",
-          at_least(0));
+    visit("grow_at", grow_at,
+          "words begin with 2 letters and become a quarter longer, up to the length of training, "
+          "whenever this share of the letters of 50 batches was answered right, and half as long "
+          "when less than half was: what a letter does is learnt from short words; such as 0.98; "
+          "0: whole words from the start. Not for texts",
+          between(0, 1));
     visit("schedule", schedule, "what the rate does after the warm-up", {"cosine", "constant"});
     visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr", between(0, 1));
     visit("weight_decay", weight_decay, "decoupled decay (AdamW)", at_least(0));
@@ -96,9 +98,5 @@ struct TrainConfig {
 // updates (so the very first one moves only the moments), then stays, or follows a cosine down to
 // lr_floor lr at `steps` and rests there.
 double learning_rate(const TrainConfig& train, int64_t step);
-
-// How many letters the words of batch `index` have at most, where those of training have up to
-// `whole`: over the first length_warmup batches 8, 16, 32 and so on, each for as many batches.
-int64_t training_length(const TrainConfig& train, int64_t whole, int64_t index);
 
 }  // namespace lrnn::training

@@ -13,6 +13,7 @@ namespace lrnn::training {
 struct Update {
   double loss = 0, lr = 0, grad_norm = 0;  // the norm before clipping
   int64_t right = 0, targets = 0;
+  int64_t length = 0;    // of the words, at most
   bool skipped = false;  // loss or gradient was not finite: no weight, no moment changed
 };
 

@@ -33,15 +33,16 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
       config_(config),
       seed_(seed),
       ranks_(ranks),
-      optimizer_(model, config, ranks) {
+      optimizer_(model, config, ranks),
+      growth_(Growth::begin(config, whole())) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
   if (config.label_smoothing > 0 && is_language(task.vocabulary()))
     throw Error(cat("train.label_smoothing is for tasks with few answers, and this one has ",
                     task.vocabulary(), " tokens"),
                 "leave it at 0");
-  if (config.length_warmup > 0 && task.score() == tasks::Score::kText)
-    throw Error("train.length_warmup is for tasks with words, and this one reads a text",
+  if (config.grow_at > 0 && task.score() == tasks::Score::kText)
+    throw Error("train.grow_at is for tasks with words, and this one reads a text",
                 "leave it at 0");
   if (config.batch < config.accumulate * ranks.count())
     throw Error(cat("train.batch is ", config.batch, ", and ", ranks.count(), " processes with ",
@@ -54,8 +55,7 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
                    : recorded(model, optimizer_, config, ranks, bucket_of(task), record);
 }
 
-std::vector<tasks::Example> Trainer::examples(int64_t index) const {
-  const int64_t longest = training_length(config_, task_.length(tasks::Split::kTrain).hi, index);
+std::vector<tasks::Example> Trainer::examples(int64_t index, int64_t longest) const {
   const int64_t batch = config_.batch, first = index * batch;
   const int64_t threads =
       model_.device().is_cpu()
@@ -80,9 +80,9 @@ std::vector<tasks::Example> Trainer::examples(int64_t index) const {
 
 // The parts are as equal in size as can be. Part p of rank r is number p*count + r of the batch, so
 // that W ranks with one part each do what one rank does with W parts.
-Parts Trainer::make(int64_t index) const {
-  const auto all = examples(index);
-  const int64_t length = execution_->padded(longest(all.data(), config_.batch));
+Parts Trainer::make(int64_t index, int64_t longest) const {
+  const auto all = examples(index, longest);
+  const int64_t length = execution_->padded(training::longest(all.data(), config_.batch));
   Parts out;
   out.index = index;
   const int64_t parts = config_.accumulate * ranks_.count();
@@ -96,10 +96,13 @@ Parts Trainer::make(int64_t index) const {
 }
 
 Update Trainer::update(int64_t step, int64_t index) {
-  const Parts parts = next_.index == index ? std::exchange(next_, {}) : make(index);
+  const Parts parts = next_.index == index ? std::exchange(next_, {}) : make(index, growth_.length);
   Update out;
   out.lr = learning_rate(config_, step), out.targets = parts.targets;
-  const auto& computed = execution_->run(parts, out, [&] { next_ = make(index + 1); });
+  const auto& computed =
+      execution_->run(parts, out, [&] { next_ = make(index + 1, growth_.then); });
+  out.length = growth_.length;
+  growth_.saw(config_, whole(), out.skipped ? 0 : out.right, out.skipped ? 0 : out.targets);
   if (out.skipped && config_.nonfinite == "stop") stop(step, computed, out);
   return out;
 }

@@ -6,13 +6,15 @@
 #include "training/adamw.h"
 #include "training/config.h"
 #include "training/execution.h"
+#include "training/growth.h"
 #include "training/ranks.h"
 
 namespace lrnn::training {
 
 // Trains a model on the device it is on, one batch at a time. Batch i is the examples i*batch ..
 // (i+1)*batch-1 of the task's training split, so the n-th update is a pure function of the weights
-// and moments before it: nothing else has to be saved to go on later.
+// and moments before it, and of how far words have grown: nothing else has to be saved to go on
+// later.
 class Trainer {
  public:
   // With `record` false nothing is recorded on a GPU: the same bits, for tests.
@@ -28,10 +30,15 @@ class Trainer {
 
   AdamW& optimizer() { return optimizer_; }
   int64_t kernels() const { return execution_->kernels(); }
+  // What it becomes by updates, and from where to go on.
+  const Growth& growth() const { return growth_; }
+  void go_on(const Growth& growth) { growth_ = growth, next_ = {}; }
 
  private:
-  std::vector<tasks::Example> examples(int64_t index) const;  // of batch `index`
-  Parts make(int64_t index) const;
+  // Of batch `index`, of at most `longest` letters.
+  std::vector<tasks::Example> examples(int64_t index, int64_t longest) const;
+  Parts make(int64_t index, int64_t longest) const;
+  int64_t whole() const { return task_.length(tasks::Split::kTrain).hi; }
   [[noreturn]] void stop(int64_t step, const std::vector<Batch>& parts, const Update& update);
 
   model::Model& model_;
@@ -40,6 +47,7 @@ class Trainer {
   uint64_t seed_;
   Ranks ranks_;
   AdamW optimizer_;
+  Growth growth_;
   std::unique_ptr<Execution> execution_;
   Parts next_;  // made while the GPU was busy with the one before
 };

@@ -49,8 +49,10 @@ Trained train(
   for (int64_t s = 0; s < steps; ++s) {
     if (s == stop_at) {  // as a new process would, from the saved moments
       const auto saved = trainer->optimizer().state();
+      const auto growth = trainer->growth();
       trainer = std::make_unique<Trainer>(*small.model, *small.task, small.config.train, 1, record);
       trainer->optimizer().load(saved, "test");
+      trainer->go_on(growth);
     }
     out.updates.push_back(trainer->update(s, s));
   }
@@ -80,6 +82,22 @@ TEST_F(GpuTraining, TheSameBitsTwiceAndAfterGoingOn) {
     expect_same(whole, train(6, overrides, true));
     expect_same(whole, train(6, overrides, true, 3));
   }
+}
+
+// The next batch is made while the GPU works on this one: it must have the length that it has on a
+// CPU and after going on.
+TEST_F(GpuTraining, WordsThatGrow) {
+  auto overrides = kModels[1];
+  for (const char* more :
+       {"task={name: group, group: S3, train: {length: 4}, eval: {length: 8, samples: 2}}",
+        "train.batch=2", "train.grow_at=0.001"})
+    overrides.push_back(more);
+  const auto whole = train(60, overrides, true);
+  expect_same(whole, train(60, overrides, false));
+  for (const int64_t stop_at : {49, 50, 51})
+    expect_same(whole, train(60, overrides, true, stop_at));
+  for (size_t s = 0; s < whole.updates.size(); ++s)
+    EXPECT_EQ(whole.updates[s].targets, 2 * (s < 51 ? 3 : 4)) << s;
 }
 
 // More than LibTorch has streams to hand out, all recording at once and all ending at once.

@@ -246,6 +246,26 @@ TEST_F(Train, AveragedWeightsResumeToTheSameBits) {
       << "the weights that were evaluated are those that are kept";
 }
 
+// Before, between and after a decision and the batch from which it counts.
+TEST_F(Train, GrowingWordsResumeToTheSameBits) {
+  const auto growing = small({"train.grow_at=0.001", "train.steps=60", "train.log_every=1",
+                              "train.checkpoint_every=1", "train.keep=20", "train.validate=0"});
+  const std::string whole = folder_ / "whole", last = "/checkpoints/step-00000060/";
+  train(growing, into(whole));
+  const auto metrics = read_file(whole + "/metrics.jsonl");
+  EXPECT_HAS(metrics, "\"length\":2}");
+  EXPECT_HAS(metrics, "\"length\":3}");
+  for (const int64_t n : {48, 49, 50, 51, 52}) {
+    SCOPED_TRACE(n);
+    const std::string killed = folder_ / std::to_string(n);
+    kill_after(n, growing, into(killed));
+    train(growing, into(killed, true));
+    EXPECT_EQ(read_file(killed + "/metrics.jsonl"), metrics);
+    for (const char* name : {"model.safetensors", "optimizer.safetensors", "state.json"})
+      EXPECT_EQ(read_file(killed + last + name), read_file(whole + last + name)) << name;
+  }
+}
+
 TEST_F(Train, OpensTheFinalWeights) {
   const auto run = open(reference());
   const auto evaluation =

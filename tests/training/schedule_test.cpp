@@ -46,18 +46,5 @@ TEST(Schedule, RisesThenFallsWithoutAJump) {
   }
 }
 
-TEST(TrainingLength, DoublesFromEightAtEqualSteps) {
-  TrainConfig train;
-  EXPECT_EQ(training_length(train, 128, 0), 128);
-  train.length_warmup = 400;
-  for (const auto& [index, want] : std::vector<std::pair<int64_t, int64_t>>{
-           {0, 8}, {99, 8}, {100, 16}, {200, 32}, {399, 64}, {400, 128}, {9999, 128}})
-    EXPECT_EQ(training_length(train, 128, index), want) << index;
-  EXPECT_EQ(training_length(train, 40, 399), 32);
-  EXPECT_EQ(training_length(train, 40, 400), 40);
-  EXPECT_EQ(training_length(train, 8, 0), 8);
-  EXPECT_EQ(training_length(train, 3, 0), 3);
-}
-
 }  // namespace
 }  // namespace lrnn::training

@@ -1,0 +1,36 @@
+#include "training/growth.h"
+
+#include <algorithm>
+
+#include "training/config.h"
+
+namespace lrnn::training {
+namespace {
+
+constexpr int64_t kShortest = 2;  // one product: nothing shorter says how letters act
+constexpr int64_t kWindow = 50;
+constexpr double kLost = 0.5;
+
+int64_t decide(double share, double grow_at, int64_t length, int64_t whole) {
+  if (share >= grow_at) return std::min(whole, length + (length + 3) / 4);
+  if (share < kLost) return std::max(std::min(kShortest, whole), length / 2);
+  return length;
+}
+
+}  // namespace
+
+Growth Growth::begin(const TrainConfig& train, int64_t whole) {
+  const int64_t length = train.grow_at > 0 ? std::min(kShortest, whole) : whole;
+  return {.length = length, .then = length};
+}
+
+void Growth::saw(const TrainConfig& train, int64_t whole, int64_t right_now, int64_t targets_now) {
+  length = then;
+  right += right_now, targets += targets_now;
+  if (++batches < kWindow) return;
+  if (train.grow_at > 0 && targets > 0)
+    then = decide(double(right) / double(targets), train.grow_at, length, whole);
+  batches = right = targets = 0;
+}
+
+}  // namespace lrnn::training
