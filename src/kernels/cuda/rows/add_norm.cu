@@ -1,5 +1,7 @@
-#include "kernels/cuda/rows/rows.h"
+#include <algorithm>
+
 #include "kernels/cuda/rows/row_array.cuh"
+#include "kernels/cuda/rows/rows.h"
 
 // A row belongs to as many neighbouring threads as it has packs of eight values: part of a warp,
 // or, where a warp does not do, a block. A thread keeps its pack in registers between the two looks
@@ -118,6 +120,50 @@ __global__ void __launch_bounds__(kMostThreads) add_norm(const AddNorm p, const 
   store_pack(how.h, p.h.data, row * p.h.stride + at.c, at.n, wide.h, s);
 }
 
+// The same of x alone, a warp a row and the next one on its way: a block that waits for its warps
+// twice a row leaves memory idle. (With y there is enough to read, and blocks are no slower.) It
+// adds up its packs of 32 lanes as the warps of a block would: the bits are the same.
+template <Type kX, Type kH, int kPacks>
+__global__ void __launch_bounds__(kThreads) norm_by_warps(const AddNorm p) {
+  constexpr int kWarps = kThreads / 32;
+  const int64_t step = int64_t(gridDim.x) * kWarps, column = threadIdx.x % 32 * kPack;
+  Pack<float> x[kPacks];
+  const auto fetch = [&](int64_t row) {
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j)
+      x[j].load(kX, p.x.data, begin_of(p.x, row) + column + j * 32 * kPack, kPack, true);
+  };
+  int64_t row = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row < p.rows) fetch(row);
+  for (; row < p.rows; row += step) {
+    float s[kPacks][kPack], total = 0;
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j)
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) s[j][i] = x[j].get(kX, i);
+    if (row + step < p.rows) fetch(row + step);
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      float squares = 0;
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) squares += s[j][i] * s[j][i];
+      squares = sum_of_lanes(squares, 32);
+      total = j == 0 ? squares : total + squares;
+    }
+    const float r = inverse_root(total / float(p.D) + float(p.eps));
+    const float4* const weight = static_cast<const float4*>(p.weight);
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      const int64_t c = column + j * 32 * kPack;
+      const float4 low = weight[c / 4], high = weight[c / 4 + 1];
+      const float w[kPack] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) s[j][i] *= r * w[i];
+      store_pack(kH, p.h.data, row * p.h.stride + c, kPack, true, s[j]);
+    }
+  }
+}
+
 // A block takes every gridDim.x-th group of rows; a thread always has the same columns, so that
 // its share of dweight stays in registers until the end.
 template <class How>
@@ -202,6 +248,29 @@ template <class F> void for_types(const AddNorm& p, bool reads_y, const Wide& wi
   p.x_type == Type::kFloat64 ? f(AnythingDouble{any}) : f(any);
 }
 
+// Whether a warp takes a row, and then does it.
+template <Type kX, Type kY, Type kH>
+bool forward_by_warps(const AddNorm& p, const KnownBlock<kX, kY, kH>& how, cudaStream_t on) {
+  if (p.y.data || reinterpret_cast<uintptr_t>(p.weight) % 16) return false;
+  const int64_t blocks = (p.rows + kThreads / 32 - 1) / (kThreads / 32);
+  const unsigned grid = unsigned(std::min<int64_t>(blocks, kMostParts));
+  const auto launch = [&]<int kPacks>() {
+    norm_by_warps<kX, kH, kPacks><<<grid, kThreads, 0, on>>>(p);
+  };
+  switch (how.lanes / 32) {
+    case 2: launch.template operator()<2>(); break;
+    case 3: launch.template operator()<3>(); break;
+    case 4: launch.template operator()<4>(); break;
+    case 6: launch.template operator()<6>(); break;
+    case 8: launch.template operator()<8>(); break;
+    default: return false;
+  }
+  return true;
+}
+template <class How> bool forward_by_warps(const AddNorm&, const How&, cudaStream_t) {
+  return false;
+}
+
 }  // namespace
 
 void add_norm_forward(const AddNorm& p, void* stream) {
@@ -212,8 +281,9 @@ void add_norm_forward(const AddNorm& p, void* stream) {
   Wide wide;
   wide.x = on_packs(p.x, p.x_type), wide.y = on_packs(p.y, p.y_type);
   wide.s = on_packs(p.s, p.x_type), wide.h = on_packs(p.h, p.h_type);
+  const auto on = static_cast<cudaStream_t>(stream);
   for_types(p, p.y.data != nullptr, wide, [&](auto how) {
-    add_norm<<<unsigned(blocks), threads, 0, static_cast<cudaStream_t>(stream)>>>(p, how);
+    if (!forward_by_warps(p, how, on)) add_norm<<<unsigned(blocks), threads, 0, on>>>(p, how);
   });
   check_launch("add_norm");
 }
