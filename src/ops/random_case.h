@@ -92,6 +92,7 @@ template <class Case> Case varied(Case c, Chance& chance) {
   if constexpr (requires { c.q; }) turn(c.q);
   if constexpr (requires { c.negative; }) turn(c.negative);
   if constexpr (requires { c.wide_beta; }) turn(c.wide_beta);
+  if constexpr (requires { c.wide; }) turn(c.wide);
   if constexpr (requires { c.bias; }) turn(c.bias);
   if constexpr (requires { c.softplus; }) turn(c.softplus), turn(c.skip), turn(c.outputs);
   if constexpr (requires { c.alike; }) c.alike = true;  // no quotient of two roundings

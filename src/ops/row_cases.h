@@ -14,6 +14,7 @@ struct RowsCase {
   int64_t n = 0;         // of a matrix or a table beside them, where the op has one
   int64_t products = 1;  // with such matrices
   torch::Dtype dtype = torch::kFloat64;
+  bool wide = false;  // a norm's weight in float32 beside bfloat16, as a model gives it
 };
 
 inline Tensor make_rows(const RowsCase& c, const Draw& draw) {
@@ -33,9 +34,14 @@ inline Cases<RowsCase> rows_cases() {
   out.typical = {{}, {.T = 9, .D = 128}};
   for (const auto dtype : {torch::kFloat64, torch::kFloat32, torch::kBFloat16})
     for (const int64_t D : {5, 136}) out.kernels.push_back({.T = 70, .D = D, .dtype = dtype});
+  // Rows of a warp's 2 to 8 packs a thread, more of them than one round takes.
+  for (const int64_t D : {512, 768, 1536, 2048})
+    out.kernels.push_back(
+        {.T = D == 512 ? 4300 : 11, .D = D, .dtype = torch::kBFloat16, .wide = true});
+  out.kernels.push_back({.T = 11, .D = 1024, .dtype = torch::kFloat32});
   out.timed = {{.T = 5248, .D = 128, .dtype = torch::kFloat32},  // a batch of parity, of the demo
                {.T = 650, .D = 32, .dtype = torch::kFloat32}};
-  out.timed_on_gpu = {{.T = 65536, .D = 1024, .dtype = torch::kBFloat16},
+  out.timed_on_gpu = {{.T = 65536, .D = 1024, .dtype = torch::kBFloat16, .wide = true},
                       {.T = 16384, .D = 128, .dtype = torch::kFloat32}};
   return out;
 }
@@ -57,7 +63,8 @@ inline Cases<RowsCase> rows_cases(const std::vector<int64_t>& n, const std::vect
 
 inline RmsNorm make_rms_norm(const RowsCase& c, const Draw& draw) {
   const Tensor x = make_rows(c, draw);
-  return {.x = x, .weight = draw.io(draw.normal({c.D})), .eps = 1e-6};
+  const Tensor weight = draw.normal({c.D});
+  return {.x = x, .weight = c.wide ? draw.real(weight) : draw.io(weight), .eps = 1e-6};
 }
 inline L2Norm make_l2_norm(const RowsCase& c, const Draw& draw) {
   return {.x = make_rows(c, draw), .eps = 1e-6};
