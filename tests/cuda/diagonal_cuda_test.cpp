@@ -39,6 +39,12 @@ std::vector<DiagonalCase> gpu_diagonal_cases() {
   out.push_back({.B = 2, .T = 80, .H = 2, .K = 64, .V = 64, .state = false});
   out.push_back({.B = 1, .T = 97, .H = 2, .K = 128, .V = 130});
   out.push_back({.B = 1, .T = 223, .H = 2, .K = 41, .V = 19, .lengths = {100, 3, 120}});
+  // A token more or less than a chunk or two, and a head more than fits a tile of columns.
+  for (const int64_t T : {63, 64, 65, 128, 129})
+    out.push_back({.B = 1, .T = T, .H = 2, .K = 64, .V = 64, .state = T % 2 == 1});
+  out.push_back({.B = 1, .T = 129, .H = 3, .K = 72, .V = 200});
+  out.push_back(
+      {.B = 1, .T = 710, .H = 1, .K = 128, .V = 66, .lengths = {64, 0, 65, 63, 1, 128, 389}});
   out.push_back({.rwkv7 = true, .B = 2, .T = 80, .H = 2, .K = 64, .V = 64, .state = false});
   out.push_back({.rwkv7 = true, .B = 3, .T = 17, .H = 1, .K = 32, .V = 32});
   out.push_back({.rwkv7 = true, .B = 1, .T = 97, .H = 2, .K = 128, .V = 128});
@@ -68,6 +74,19 @@ TEST_F(DiagonalOnGpu, ExtremeDecaysInChunks) {
     in[c.decay()].slice(1, 70, 75).fill_(-200), in[c.decay()].slice(1, 90, 140).fill_(0);
     expect_diagonal(c, in, 1e-2);
   }
+}
+
+// Decays of 1 and of 0 wherever a chunk of 64 tokens is parted, and over whole blocks of 16.
+TEST_F(DiagonalOnGpu, ExtremeDecaysWhereChunksAreParted) {
+  const DiagonalCase c{.T = 260, .K = 64, .V = 64, .dtype = torch::kBFloat16};
+  auto in = diagonal_inputs(c);
+  const double forget = -std::numeric_limits<double>::infinity();
+  auto& decay = in[c.decay()];
+  for (const int64_t t : {0, 1, 15, 16, 31, 32, 48, 63, 64, 96, 100, 128, 129, 256})
+    decay.select(1, t).slice(-1, t % 3, c.K, 3).fill_(forget);
+  decay.slice(1, 144, 176).slice(-1, 0, 32).fill_(0), decay.slice(1, 192, 256).fill_(0);
+  decay.slice(1, 176, 192).slice(-1, 40).fill_(forget);
+  expect_diagonal(c, in, 1e-2);
 }
 
 // Decays of 1, none and all of kk removed: without decay, a = 1 and 2 project and reflect.

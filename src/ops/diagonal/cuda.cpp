@@ -22,7 +22,7 @@ Tensor memory_for_states(const kernels::DiagonalInputs& p, const torch::TensorOp
   if (method == DiagonalMethod::kRwkv7Chunks)
     return at::empty({kernels::cuda::rwkv7_chunk_states(p) / 4}, wide);
   if (method == DiagonalMethod::kChunks)
-    return at::empty({kernels::cuda::diagonal_chunk_kept(p)}, wide);
+    return at::empty({kernels::cuda::diagonal_chunk_states(p)}, wide);
   return at::empty({kernels::cuda::diagonal_kept(p), p.H, p.K, p.V}, wide);
 }
 
@@ -56,7 +56,15 @@ void DiagonalCuda::forward(const Diagonal& in, const DiagonalResult& out,
       kernels::cuda::rwkv7_chunk_forward(p, rwkv7_workspace(p, false, in.k).data_ptr(),
                                          on.stream());
       break;
-    case DiagonalMethod::kChunks: kernels::cuda::diagonal_chunk_forward(p, on.stream()); break;
+    case DiagonalMethod::kChunks: {
+      Tensor states;  // if nobody keeps them
+      if (!p.states) {
+        states = memory_for_states(p, options_of(in.k, Kind::kWide));
+        p.states = states.data_ptr();
+      }
+      kernels::cuda::diagonal_chunk_forward(p, on.stream());
+      break;
+    }
     case DiagonalMethod::kWalk: kernels::cuda::diagonal_forward(p, on.stream()); break;
   }
 }
@@ -76,12 +84,14 @@ void DiagonalCuda::backward(const Diagonal& in, const DiagonalResult& d,
     kernels::cuda::rwkv7_chunk_backward(p, workspace.data_ptr(), dstates.data_ptr(), on.stream());
     return;
   }
-  const bool chunks = method == DiagonalMethod::kChunks;
-  const int64_t groups =
-      chunks ? kernels::cuda::diagonal_chunk_groups(p) : kernels::cuda::diagonal_groups(p);
-  const Tensor sums = at::empty({groups, in.kk.defined() ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
-  chunks ? kernels::cuda::diagonal_chunk_backward(p, sums.data_ptr(), on.stream())
-         : kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
+  if (method == DiagonalMethod::kChunks) {
+    const Tensor dstates = memory_for_states(p, wide);
+    kernels::cuda::diagonal_chunk_backward(p, dstates.data_ptr(), on.stream());
+    return;
+  }
+  const Tensor sums = at::empty(
+      {kernels::cuda::diagonal_groups(p), in.kk.defined() ? 5 : 3, p.B, p.T, p.H, p.K}, wide);
+  kernels::cuda::diagonal_backward(p, sums.data_ptr(), on.stream());
 }
 
 TORCH_LIBRARY_FRAGMENT(lrnn, m) {

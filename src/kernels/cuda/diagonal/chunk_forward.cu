@@ -1,155 +1,193 @@
-#include <type_traits>
+#include "kernels/cuda/diagonal/chunk_pairs.cuh"
 
-#include "kernels/cuda/diagonal/chunk.cuh"
-#include "kernels/cuda/tile/pack.cuh"
-
-// Gated linear attention in chunks of 16 tokens on tensor cores, forwards (chunk.cuh).
+// The outputs of gated linear attention, all chunks at once, from the states before them
+// (chunk.cuh).
 namespace lrnn::kernels::cuda {
 namespace {
 
-template <int kKeys> struct Layout : GlaLayout<kKeys> {
-  using typename GlaLayout<kKeys>::Shape;
-  static constexpr size_t kState = GlaLayout<kKeys>::kEnd, kA = kState + Shape::State::kBytes,
-                          kBytes = kA + Shape::Pairs::kBytes;
+// Rows of keys as they come.
+template <int kKeys> struct KeyRows {
+  static constexpr int kBytes = kGlaTokens * kKeys * 8;
+  float* log_decay;
+  uint16_t *q, *k;
+  __device__ __forceinline__ explicit KeyRows(unsigned char* memory)
+      : log_decay(reinterpret_cast<float*>(memory)),
+        q(reinterpret_cast<uint16_t*>(memory + kGlaTokens * kKeys * 4)),
+        k(q + kGlaTokens * kKeys) {}
 };
 
-// Sums of kCount values over a warp. Each step halves what a thread has left; the result is that of
-// value `which`.
-template <int kCount, int kDistance = 16>
-__device__ __forceinline__ float sum_values(const float (&v)[kCount], int& which) {
-  if constexpr (kCount == 1) {
-    float sum = v[0];
-#pragma unroll
-    for (int d = kDistance; d > 0; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
-    return sum;
-  } else {
-    constexpr int kHalf = kCount / 2;
-    const bool upper = threadIdx.x & kDistance;
-    float left[kHalf];
-#pragma unroll
-    for (int i = 0; i < kHalf; ++i) {
-      const float send = upper ? v[i] : v[i + kHalf], keep = upper ? v[i + kHalf] : v[i];
-      left[i] = keep + __shfl_xor_sync(0xffffffffu, send, kDistance);
-    }
-    if (upper) which += kHalf;
-    return sum_values<kHalf, kDistance / 2>(left, which);
-  }
-}
+// Shared memory, bytes. What the levels within 16 tokens need is there before what is made of all.
+template <int kKeys> struct Layout {
+  using Shape = GlaShape<kKeys>;
+  static constexpr int x16 = 0, x32 = x16 + Shape::Keys::kBytes, q = x32 + Shape::Keys::kBytes,
+                       A = q + Shape::Keys::kBytes, S = A + Shape::Pairs::kBytes,
+                       v = S + Shape::State::kBytes, near = q, rows = x32,
+                       pairs = v + Shape::Values::kBytes,
+                       whole = pairs + int(sizeof(float)) * Shape::kGroups * 4 * 256,
+                       bytes = whole + int(sizeof(float)) * kGlaBlocks * kKeys;
+  static_assert(KeyRows<kKeys>::kBytes <= 2 * Shape::Keys::kBytes);
+  static_assert(bytes <= gla_most_shared(kKeys));
+  static_assert(Shape::kWarps * Shape::Near::kBytes <= Shape::Keys::kBytes + Shape::Pairs::kBytes);
+};
 
-// Row t of A, over the keys of a warp; w: the keys of earlier tokens, decayed to t.
-template <int kCount>
-__device__ __forceinline__ void row_of_pairs(float q, const float (&w)[kGlaTokens], int t,
-                                             float* row) {
-  float v[kCount];
+// The pairs of the 16 tokens of a warp, over its 32 keys.
+template <int kLevel>
+__device__ __forceinline__ void near_level(Tile& A, const Operand<32, kGlaBlock, 2>& near, int lane,
+                                           const GlaDecays& decays, const GlaBits& q,
+                                           const GlaBits& k) {
+  Sixteen f;
+  decays.to_middle<kLevel>(f);
 #pragma unroll
-  for (int s = 0; s < kCount; ++s) v[s] = s <= t ? q * w[s] : 0.f;
-  int which = 0;
-  const float sum = sum_values(v, which);
-  if (which <= t) row[which] = sum;
+  for (int t = 0; t < kGlaBlock; ++t) f[t] *= t & kLevel ? q.at(t) : k.at(t);
+  put_tokens(near, lane, 0, f);
+  __syncwarp();
+  add_level<kLevel>(A, near);
+  __syncwarp();
 }
 
 template <int kKeys>
-__global__ void __launch_bounds__(kGlaThreads, 2)
-    forward(const DiagonalForward p, const GlaKept kept, const bool wide) {
-  using At = Layout<kKeys>;
+__global__ void __launch_bounds__(4 * kKeys, kKeys == 64 ? 2 : 1)
+    outputs(const DiagonalForward p, const GlaStates from, const GlaWide wide) {
   using Shape = GlaShape<kKeys>;
+  using At = Layout<kKeys>;
   extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ float pairs[kKeys / 32][kGlaTokens][kGlaTokens], decay[kKeys];
-  const typename Shape::Keys q(memory + At::kQ), k(memory + At::kK);
-  const typename Shape::Values v(memory + At::kV);
-  const typename Shape::State before(memory + At::kState);
-  const typename Shape::Pairs A(memory + At::kA);
-  const GlaPlace<kKeys> at(p);
-  const bool has_key = threadIdx.x < kKeys;
-  typename Shape::Tiles S = {};
-  if (p.state)
-    each_of_state<kKeys>(p, at, S,
-                         [&](float& x, int64_t e) { x = static_cast<const float*>(p.state)[e]; });
-  for (int i = threadIdx.x; i < int(sizeof(pairs) / sizeof(float)); i += kGlaThreads)
-    (&pairs[0][0][0])[i] = 0;  // above the diagonal they stay so
-  GlaKeyRaw key_raw;
-  GlaValuesRaw value_raw;
-  key_raw.load(p, at, 0);
-  value_raw.load(p, p.v, at, 0, wide);
+  const GlaChunk at(p);
+  if (at.count == 0) return;
+  const GlaPlace<kKeys> on;
+  const typename Shape::Keys x16(memory + At::x16), x32(memory + At::x32), pq(memory + At::q);
+  const typename Shape::Pairs pairs(memory + At::A);
+  const typename Shape::State S(memory + At::S);
+  const typename Shape::Values v(memory + At::v);
+  const typename Shape::Near near(memory + At::near + on.warp * Shape::Near::kBytes);
+  float* const partial = reinterpret_cast<float*>(memory + At::pairs);
+  float* const whole = reinterpret_cast<float*>(memory + At::whole);
+  const float* const state = from.states + at.item() * from.record;
+  const KeyRows<kKeys> rows(memory + At::rows);
+  fetch_rows<float, kKeys>(rows.log_decay, p.log_decay, at, p.K, wide.log_decay);
+  fetch_rows<uint16_t, kKeys>(rows.q, p.q, at, p.K, wide.q);
+  fetch_rows<uint16_t, kKeys>(rows.k, p.k, at, p.K, wide.k);
+  copy_commit();
+  fetch_values<Shape::kThreads>(v, p.v, at, p.V, 0, wide.v);
+  fetch_state<kKeys>(S, state);
+  copy_commit();
+  copy_wait<1>();
   __syncthreads();
-  for (int64_t first = 0; first < at.span.length; first += kGlaTokens) {
-    if (has_key) {
-      const GlaKey key(key_raw, float(p.scale));
-      float w[kGlaTokens] = {}, begin[kGlaTokens], end[kGlaTokens];
+  GlaDecays decays;
+  GlaBits q, k;
+  decays.load<kKeys>(rows.log_decay + on.begin());
+  q.load<kKeys>(rows.q + on.begin()), k.load<kKeys>(rows.k + on.begin());
+  __syncthreads();
+  // Of the levels between blocks: readers decay from the beginning of the block, what is written to
+  // its end.
+  {
+    Sixteen f;
+    on.block % 2 ? decays.from_begin(f) : decays.to_end(f);
+    whole[on.block * kKeys + on.key] = on.block % 2 ? f[kGlaBlock - 1] : f[0] * decays.a[0];
 #pragma unroll
-      for (int t = 0; t < kGlaTokens; ++t) {
+    for (int t = 0; t < kGlaBlock; ++t) f[t] *= on.block % 2 ? q.at(t) : k.at(t);
+    put_tokens(x16, on.key, on.block * kGlaBlock, f);
+  }
+  {
+    Tile A = {};
+    put_same(near, on.lane, q, k);
+    __syncwarp();
+    add_same(A, near);
+    __syncwarp();
+    near_level<1>(A, near, on.lane, decays, q, k);
+    near_level<2>(A, near, on.lane, decays, q, k);
+    near_level<4>(A, near, on.lane, decays, q, k);
+    near_level<8>(A, near, on.lane, decays, q, k);
+    each([&](int t, int u, int row, int column) {
+      partial[((on.group * 4 + on.block) * 16 + row) * 16 + column] = A[t][u];
+    });
+  }
+  __syncthreads();
+  {
+    const GlaWhole<kKeys> of{whole};
+    Sixteen f;
+    on.block >= 2 ? decays.from_begin(f) : decays.to_end(f);
+    const float by = of.to_middle(on.block, on.key);
 #pragma unroll
-        for (int s = 0; s < t; ++s) w[s] *= key.decay[t];
-        w[t] = key.k[t];
-        float* const row = pairs[at.warp][t];
-        if (t < 1)
-          row_of_pairs<1>(key.q[t], w, t, row);
-        else if (t < 2)
-          row_of_pairs<2>(key.q[t], w, t, row);
-        else if (t < 4)
-          row_of_pairs<4>(key.q[t], w, t, row);
-        else if (t < 8)
-          row_of_pairs<8>(key.q[t], w, t, row);
-        else
-          row_of_pairs<16>(key.q[t], w, t, row);
+    for (int t = 0; t < kGlaBlock; ++t) f[t] *= by * (on.block >= 2 ? q.at(t) : k.at(t));
+    put_tokens(x32, on.key, on.block * kGlaBlock, f);
+    decays.from_begin(f);
+    const float before = of.before(on.block, on.key);
+#pragma unroll
+    for (int t = 0; t < kGlaBlock; ++t) f[t] *= before * q.at(t);
+    put_tokens(pq, on.key, on.block * kGlaBlock, f);
+  }
+  copy_wait<0>();
+  __syncthreads();
+  if (on.warp < 6) {
+    const GlaCross of(on.warp);
+    Tile A = {};
+    cross_pairs<kKeys>(A, on.warp < 2 ? x16 : x32, of);
+    put_pairs(pairs, A, of.row * kGlaBlock, of.column * kGlaBlock);
+  } else {
+    for (int i = threadIdx.x - 6 * 32; i < 512; i += Shape::kThreads - 6 * 32) {
+      float2 sum = make_float2(0, 0);
+#pragma unroll
+      for (int n = 0; n < Shape::kGroups; ++n) {
+        const float2 x = *reinterpret_cast<const float2*>(partial + n * 1024 + i * 2);
+        sum.x += x.x, sum.y += x.y;
       }
-      key.products(begin, end);
-      put_tokens(q, at.key, key.q, begin), put_tokens(k, at.key, key.k, end);
-      decay[at.key] = begin[kGlaTokens - 1];
+      pairs.put(i / 8, i / 128 * 16 + i % 8 * 2, sum.x, sum.y);
+      reinterpret_cast<float2*>(from.pairs + GlaChunk::item() * 1024)[i] = sum;
     }
-    value_raw.put(v);
-    put_tiles<kKeys>(before, at, S,
-                     p.states ? at.state(kept.states, p, first / kGlaTokens) : nullptr);
-    if (first + kGlaTokens < at.span.length) {
-      key_raw.load(p, at, first + kGlaTokens);
-      value_raw.load(p, p.v, at, first + kGlaTokens, wide);
+  }
+  // A warp has 16 tokens and some of the columns.
+  constexpr int kN = 256 / Shape::kWarps / 8;  // tiles of 8
+  const int row = on.warp % 4 * 16, column = on.warp / 4 * (kN * 8);
+  const int64_t tiles = from.tiles;
+  for (int tile = 0; tile < tiles; ++tile) {
+    float o[kN][4] = {};
+#pragma unroll
+    for (int key = 0; key < kKeys; key += 16) {
+      const auto a = pq.a_columns(row, key);
+#pragma unroll
+      for (int n = 0; n < kN; n += 2) multiply(o[n], o[n + 1], a, S.b_columns(key, column + 8 * n));
+    }
+    if (tile == 0) __syncthreads();
+#pragma unroll
+    for (int s = 0; s < kGlaTokens; s += 16) {
+      if (s > row) continue;
+      const auto a = pairs.a_rows(row, s);
+#pragma unroll
+      for (int n = 0; n < kN; n += 2) multiply(o[n], o[n + 1], a, v.b_columns(s, column + 8 * n));
     }
     __syncthreads();
-    {
-      const int t = threadIdx.x / 8, s = threadIdx.x % 8 * 2;
-      float left = 0, right = 0;
+    const float scale = float(p.scale);
 #pragma unroll
-      for (int w = 0; w < kKeys / 32; ++w) left += pairs[w][t][s], right += pairs[w][t][s + 1];
-      A.put(t, s, left, right);
-      if (p.states && at.group == 0 && first + t < at.span.length) {
-        const int64_t token = (at.span.b * p.T + at.span.t0 + first + t) * p.H + at.h;
-        *reinterpret_cast<float2*>(kept.A + token * kGlaTokens + s) = make_float2(left, right);
-      }
-    }
+    for (int n = 0; n < kN; ++n)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        v.put(row + on.g + 8 * half, column + 8 * n + 2 * on.c, scale * o[n][2 * half],
+              scale * o[n][2 * half + 1]);
+    if (tile + 1 < tiles) fetch_state<kKeys>(S, state + (tile + 1) * kKeys * kGlaColumns);
     __syncthreads();
-    float out[2][4] = {};
-#pragma unroll
-    for (int i = 0; i < kKeys; i += 16)
-      multiply(out[0], out[1], q.a_columns(0, i), before.b_columns(i, 16 * at.warp));
-    multiply(out[0], out[1], A.a_rows(0, 0), v.b_columns(0, 16 * at.warp));
-    store_values<kKeys>(p, p.o, at, first, 16 * at.warp, out);
-    times_keys<kKeys>(S, at, decay);
-#pragma unroll
-    for (int i = 0; i < Shape::kTiles; ++i) {
-      const auto a = k.a_rows(at.tile_key(i), 0);
-#pragma unroll
-      for (int j = 0; j < kGlaColumns / 8; j += 2)
-        multiply(S[i][j], S[i][j + 1], a, v.b_columns(0, 8 * j));
-    }
+    store_values<Shape::kThreads>(v, p.o, at, p.V, tile * kGlaColumns, wide.o);
+    if (tile + 1 == tiles) break;
+    __syncthreads();
+    fetch_values<Shape::kThreads>(v, p.v, at, p.V, (tile + 1) * kGlaColumns, wide.v);
+    copy_commit();
+    copy_wait<0>();
     __syncthreads();
   }
-  each_of_state<kKeys>(p, at, S,
-                       [&](float& x, int64_t e) { static_cast<float*>(p.final_state)[e] = x; });
 }
 
 }  // namespace
 
-int64_t diagonal_chunk_kept(const DiagonalInputs& p) { return GlaKept(p, nullptr).total; }
-
 void diagonal_chunk_forward(const DiagonalForward& p, void* stream) {
   if (p.S * p.H == 0) return;
-  const GlaKept kept(p, static_cast<float*>(p.states));
+  const GlaStates states(p, static_cast<float*>(p.states));
+  const auto on = static_cast<cudaStream_t>(stream);
+  gla_states(p, states, on);
   with_gla_keys(p, [&](auto keys) {
     constexpr int kKeys = decltype(keys)::value;
-    constexpr size_t kBytes = Layout<kKeys>::kBytes;
-    allow_shared(forward<kKeys>, kBytes);
-    forward<kKeys><<<gla_blocks(p), kGlaThreads, kBytes, static_cast<cudaStream_t>(stream)>>>(
-        p, kept, lies_on_packs(p.v, p.type));
+    constexpr int kBytes = Layout<kKeys>::bytes;
+    allow_shared(outputs<kKeys>, kBytes);
+    if (gla_blocks(p) > 0)
+      outputs<kKeys><<<gla_blocks(p), 4 * kKeys, kBytes, on>>>(p, states, GlaWide(p, p.o));
   });
   check_launch("diagonal");
 }
