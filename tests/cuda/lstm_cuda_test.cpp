@@ -62,6 +62,9 @@ const std::vector<MlstmCase> kGpuMlstmCases = {
     {.B = 2, .T = 129, .H = 2, .K = 64, .V = 31},
     {.B = 1, .T = 90, .H = 1, .K = 17, .V = 63, .lengths = {17, 64, 0, 9}},
     {.B = 1, .T = 20, .H = 1, .K = 160, .V = 130},
+    {.B = 2, .T = 129, .H = 2, .K = 128, .V = 96, .alike = true},
+    {.B = 1, .T = 90, .H = 2, .K = 80, .V = 272, .lengths = {17, 64, 0, 9}, .alike = true},
+    {.B = 1, .T = 200, .H = 1, .K = 512, .V = 64, .state = false, .alike = true},
 };
 
 TEST_F(MlstmOnGpu, EqualsTheDefinition) {
@@ -95,17 +98,50 @@ TEST_F(MlstmOnGpu, ForgettingEverythingCostsNoDigits) {
 }
 
 TEST_F(MlstmOnGpu, NonContiguousInputs) {
+  // On Hopper the second takes the copy engine.
+  for (const auto& [dtype, T, D] :
+       {std::tuple<torch::Dtype, int64_t, int64_t>{torch::kFloat32, 70, 20},
+        {torch::kBFloat16, 200, 80}}) {
+    Tensors in;
+    for (const auto& [name, x] : mlstm_problem({.B = 2, .T = T, .H = 3, .K = D, .V = D}, dtype))
+      in[name] = x.to(torch::kCUDA);
+    Tensors strided = in;
+    const Tensor both = torch::cat({in.at("q"), in.at("k")}, -1);
+    strided["q"] = both.narrow(-1, 0, D), strided["k"] = both.narrow(-1, D, D);
+    strided["v"] = in.at("v").transpose(1, 2).contiguous().transpose(1, 2);
+    strided["i"] = torch::stack({in.at("i"), in.at("f")}, -1).select(-1, 0);
+    ASSERT_FALSE(strided.at("q").is_contiguous());
+    expect_same_bits(kMlstm.kernel(strided), kMlstm.kernel(in));
+  }
+}
+
+// Rows that do not lie on 16 bytes.
+TEST_F(MlstmOnGpu, RowsBetweenPacks) {
   Tensors in;
   for (const auto& [name, x] :
-       mlstm_problem({.B = 2, .T = 70, .H = 3, .K = 20, .V = 20}, torch::kFloat32))
+       mlstm_problem({.B = 1, .T = 150, .H = 2, .K = 96, .V = 96}, torch::kBFloat16))
     in[name] = x.to(torch::kCUDA);
-  Tensors strided = in;
-  const Tensor both = torch::cat({in.at("q"), in.at("k")}, -1);
-  strided["q"] = both.narrow(-1, 0, 20), strided["k"] = both.narrow(-1, 20, 20);
-  strided["v"] = in.at("v").transpose(1, 2).contiguous().transpose(1, 2);
-  strided["i"] = torch::stack({in.at("i"), in.at("f")}, -1).select(-1, 0);
-  ASSERT_FALSE(strided.at("q").is_contiguous());
-  expect_same_bits(kMlstm.kernel(strided), kMlstm.kernel(in));
+  Tensors shifted = in;
+  shifted["q"] = torch::cat({in.at("v").narrow(-1, 0, 1), in.at("q")}, -1).narrow(-1, 1, 96);
+  expect_same_bits(kMlstm.kernel(shifted), kMlstm.kernel(in));
+}
+
+// Chunks bring whole rows, those of the next sequence too.
+TEST_F(MlstmOnGpu, SequencesDoNotSeeEachOther) {
+  Tensors in;
+  for (const auto& [name, x] : mlstm_problem(
+           {.B = 1, .T = 200, .H = 2, .K = 128, .V = 128, .lengths = {90, 110}}, torch::kBFloat16))
+    in[name] = x.to(torch::kCUDA);
+  Tensors poisoned = in;
+  for (const char* name : {"q", "k", "v"}) {
+    poisoned[name] = in.at(name).clone();
+    poisoned[name].slice(1, 90).fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  const Tensors want = kMlstm.kernel(in), got = kMlstm.kernel(poisoned);
+  EXPECT_TRUE(torch::equal(got.at("h").slice(1, 0, 90), want.at("h").slice(1, 0, 90)));
+  for (const char* name : {"final C", "final n"})
+    EXPECT_TRUE(torch::equal(got.at(name)[0], want.at(name)[0])) << name;
+  EXPECT_TRUE(got.at("final C")[1].isnan().any().item<bool>());
 }
 
 TEST_F(MlstmOnGpu, NoTokensReturnTheState) {

@@ -58,6 +58,15 @@ inline Cases<MlstmCase> mlstm_cases() {
     out.kernels.push_back(
         {.B = 1, .T = 70, .H = 1, .K = 64, .V = 64, .dtype = dtype, .alike = true});
   }
+  // Depths of 64, 128, 256, and of blocks that share them.
+  for (const auto& [T, K, V, packed] :
+       {std::tuple<int64_t, int64_t, int64_t, bool>{300, 64, 48, false},
+        {70, 128, 192, false},
+        {130, 256, 96, true},
+        {70, 272, 528, false}}) {
+    out.kernels.push_back({.B = 1, .T = T, .H = 2, .K = K, .V = V, .dtype = bf16, .alike = true});
+    if (packed) out.kernels.back().lengths = {0, 65, 1, 64};
+  }
   // With the heads of the published models of width 128.
   out.timed = {
       {.B = 8, .T = 256, .H = 4, .K = 64, .V = 64, .state = false, .dtype = fp32, .alike = true}};
@@ -67,6 +76,9 @@ inline Cases<MlstmCase> mlstm_cases() {
                                        {256, 40, 64, fp32}})
     out.timed_on_gpu.push_back(
         {.B = B, .T = T, .H = 4, .K = D, .V = D, .state = false, .dtype = dtype, .alike = true});
+  for (const auto& [B, H, K, V] : {std::tuple{8, 8, 128, 128}, {4, 4, 256, 512}})
+    out.timed_on_gpu.push_back(
+        {.B = B, .T = 2048, .H = H, .K = K, .V = V, .state = false, .dtype = bf16, .alike = true});
   return out;
 }
 

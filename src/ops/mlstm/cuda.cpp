@@ -4,19 +4,38 @@
 #include "ops/mlstm/fill.h"
 #include "ops/torch.h"
 
-// The mLSTM cell on CUDA tensors: in chunks where they fit, else a kernel for its gates, the
-// diagonal recurrence for C and n together (n is the column whose values are 1), and plain torch
-// between.
+// The mLSTM cell on CUDA tensors: in chunks where they fit, with Hopper's products or those of
+// every chip; else a kernel for its gates, the diagonal recurrence for C and n together (n is the
+// column whose values are 1), and plain torch between.
 namespace lrnn::ops::cuda {
 namespace {
 
-bool in_chunks(const Mlstm& in) {
+enum class Way : uint8_t { kHopper, kChunks, kDiagonal };
+
+// Nothing but sizes may enter: backward must choose as forward did.
+Way way_of(const Mlstm& in) {
   kernels::MlstmInputs p;
   fill(p, in);
-  return kernels::cuda::mlstm_chunk_fits(p);
+  const bool small = kernels::cuda::mlstm_chunk_fits(p);
+  // Small heads and short sequences are faster in one kernel each way.
+  const bool many = p.B * p.T >= 128 * p.S && kernels::cuda::mlstm_chunk_size(p) != 32;
+  if (kernels::cuda::mlstm_hopper_fits(p) && (!small || many)) return Way::kHopper;
+  return small ? Way::kChunks : Way::kDiagonal;
 }
 
-// The second way. All wide; C and n are one state [..,V+1].
+// Rows as the copy engine takes them: on 16 bytes, and each once.
+Tensor on_packs(const Tensor& x) {
+  bool on = reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0 && x.stride(-1) == 1;
+  for (int64_t d = 0; d + 1 < x.dim(); ++d)
+    on &= x.size(d) == 1 || (x.stride(d) > 0 && x.stride(d) * x.element_size() % 16 == 0);
+  return on ? x : x.clone(at::MemoryFormat::Contiguous);
+}
+Mlstm on_packs(Mlstm in) {
+  in.q = on_packs(in.q), in.k = on_packs(in.k), in.v = on_packs(in.v);
+  return in;
+}
+
+// The last way. All wide; C and n are one state [..,V+1].
 struct MlstmByDiagonal {
   Tensor q, k, v, state, all_m, log_forget, log_input, final_m;
   kernels::cuda::MlstmGates p;
@@ -150,27 +169,41 @@ struct MlstmCuda {
 
   static std::vector<Tensor> keep(const In& in) {
     const OnDevice on(in.q);
-    if (!in_chunks(in)) return {Tensor()};  // forward makes its own
     kernels::MlstmInputs p;
     fill(p, in);
-    return {at::empty({kernels::cuda::mlstm_chunk_kept(p)}, in.i.options())};
+    switch (way_of(in)) {
+      case Way::kHopper: return {at::empty({kernels::cuda::mlstm_hopper_kept(p)}, in.i.options())};
+      case Way::kChunks: return {at::empty({kernels::cuda::mlstm_chunk_kept(p)}, in.i.options())};
+      case Way::kDiagonal: break;
+    }
+    return {Tensor()};  // forward makes its own
   }
   static void forward(const In& in, MlstmResult& out, std::vector<Tensor>& kept) {
     const OnDevice on(in.q);
-    if (!in_chunks(in)) return forward_by_diagonal(in, out, kept, on);
+    const Way way = way_of(in);
+    if (way == Way::kDiagonal) return forward_by_diagonal(in, out, kept, on);
+    const Mlstm from = way == Way::kHopper ? on_packs(in) : in;
     kernels::MlstmForward p;
-    fill(p, in);
+    fill(p, from);
     fill_results(p, out);
     if (!kept.empty() && kept[0].numel() > 0) p.states = kept[0].data_ptr();
-    kernels::cuda::mlstm_chunk_forward(p, on.stream());
+    if (way == Way::kChunks) return kernels::cuda::mlstm_chunk_forward(p, on.stream());
+    const Tensor work = at::empty({kernels::cuda::mlstm_hopper_work(p)}, in.i.options());
+    kernels::cuda::mlstm_hopper_forward(p, work.data_ptr(), on.stream());
   }
   static void backward(const Backward<In>& b, In& grads) {
     const OnDevice on(b.in.q);
-    if (!in_chunks(b.in)) return backward_by_diagonal(b, grads, on);
+    const Way way = way_of(b.in);
+    if (way == Way::kDiagonal) return backward_by_diagonal(b, grads, on);
+    const Mlstm from = way == Way::kHopper ? on_packs(b.in) : b.in;
     kernels::MlstmBackward p;
-    fill(p, b.in);
+    fill(p, from);
     fill_gradients(p, b, grads);
-    kernels::cuda::mlstm_chunk_backward(p, on.stream());
+    if (way == Way::kChunks) return kernels::cuda::mlstm_chunk_backward(p, on.stream());
+    const Tensor dh = b.d.h.defined() ? on_packs(b.d.h) : at::zeros_like(from.v);
+    p.dh = kernel_rows(dh);
+    const Tensor work = at::empty({kernels::cuda::mlstm_hopper_backward_work(p)}, b.in.i.options());
+    kernels::cuda::mlstm_hopper_backward(p, work.data_ptr(), on.stream());
   }
 };
 

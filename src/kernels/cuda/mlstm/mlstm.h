@@ -20,6 +20,16 @@ int64_t mlstm_chunk_kept(const MlstmInputs& p);
 void mlstm_chunk_forward(const MlstmForward& p, void* stream);
 void mlstm_chunk_backward(const MlstmBackward& p, void* stream);
 
+// Chunks of 64 tokens on warp-group products (hopper.cuh): bfloat16 on Hopper, K and V multiples of
+// 16 up to 1024. Rows lie on 16 bytes, each once, and dh is given. `states` are mlstm_hopper_kept
+// floats, or null; `work` is memory of as many floats as asked for, which nobody reads later.
+bool mlstm_hopper_fits(const MlstmInputs& p);
+int64_t mlstm_hopper_kept(const MlstmInputs& p);
+int64_t mlstm_hopper_work(const MlstmForward& p);
+int64_t mlstm_hopper_backward_work(const MlstmBackward& p);
+void mlstm_hopper_forward(const MlstmForward& p, void* work, void* stream);
+void mlstm_hopper_backward(const MlstmBackward& p, void* work, void* stream);
+
 // The gates alone, for everybody else. Once they are known, C with n as one more column is a
 // diagonal recurrence with keys exp(i - m) k and decay exp(log_forget), and diagonal/diagonal.h
 // has that.
