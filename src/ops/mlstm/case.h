@@ -10,6 +10,7 @@ struct MlstmCase {
   torch::Dtype dtype = torch::kFloat64;
   std::vector<int64_t> lengths = {};
   bool alike = false;  // keys and queries look the same way: n . q, by which h is divided, is not 0
+  bool wide = false;   // gates in float32 beside bfloat16, as a model gives them
 };
 
 inline const std::vector<MlstmCase> kMlstmCases = {
@@ -30,8 +31,9 @@ inline Mlstm make_mlstm(const MlstmCase& c, const Draw& draw = torch::kFloat64) 
   Mlstm in;
   in.q = key(), in.k = key();
   in.v = draw.io(draw.normal({c.B, c.T, c.H, c.V}));
-  in.i = draw.io(2 * draw.normal({c.B, c.T, c.H}));
-  in.f = draw.io(2 + 2 * draw.normal({c.B, c.T, c.H}));
+  const auto gate = [&](const Tensor& x) { return c.wide ? draw.real(x) : draw.io(x); };
+  in.i = gate(2 * draw.normal({c.B, c.T, c.H}));
+  in.f = gate(2 + 2 * draw.normal({c.B, c.T, c.H}));
   if (c.state) {
     const int64_t S = sequences(c.B, c.lengths);
     in.state.C = draw.real(draw.normal({S, c.H, c.K, c.V}));
@@ -43,7 +45,8 @@ inline Mlstm make_mlstm(const MlstmCase& c, const Draw& draw = torch::kFloat64) 
 }
 
 inline std::string shape_of(const MlstmCase& c) {
-  return shape_text({c.B, c.T, c.H, c.K}, c.dtype);
+  if (c.K == c.V) return shape_text({c.B, c.T, c.H, c.K}, c.dtype);
+  return shape_text({c.B, c.T, c.H, c.K, c.V}, c.dtype);
 }
 inline double flops_per_token(const MlstmCase& c) { return 5.0 * double(c.H * c.K * c.V); }
 
@@ -70,15 +73,16 @@ inline Cases<MlstmCase> mlstm_cases() {
   // With the heads of the published models of width 128.
   out.timed = {
       {.B = 8, .T = 256, .H = 4, .K = 64, .V = 64, .state = false, .dtype = fp32, .alike = true}};
+  const auto on_gpu = [&](MlstmCase c) {
+    c.state = false, c.alike = c.wide = true, out.timed_on_gpu.push_back(c);
+  };
   for (const auto& [B, T, D, dtype] : {std::tuple{8, 1024, 64, bf16},
                                        {256, 64, 32, bf16},
                                        {256, 40, 64, bf16},
                                        {256, 40, 64, fp32}})
-    out.timed_on_gpu.push_back(
-        {.B = B, .T = T, .H = 4, .K = D, .V = D, .state = false, .dtype = dtype, .alike = true});
+    on_gpu({.B = B, .T = T, .H = 4, .K = D, .V = D, .dtype = dtype});
   for (const auto& [B, H, K, V] : {std::tuple{8, 8, 128, 128}, {4, 4, 256, 512}})
-    out.timed_on_gpu.push_back(
-        {.B = B, .T = 2048, .H = H, .K = K, .V = V, .state = false, .dtype = bf16, .alike = true});
+    on_gpu({.B = B, .T = 2048, .H = H, .K = K, .V = V, .dtype = bf16});
   return out;
 }
 
