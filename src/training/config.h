@@ -32,7 +32,9 @@ struct TrainConfig {
     visit("lr", lr, "largest learning rate", above(0));
     visit("warmup", warmup, "updates over which the rate rises linearly from 0", at_least(0));
     visit("grow_at", grow_at,
-          "words begin with 2 letters and become a quarter longer, up to the length of training, "
+          "words begin with 2 letters (or the shortest of training, where a task asks at the end "
+          "of a "
+          "word only) and become a quarter longer, up to the length of training, "
           "whenever this share of the letters of 50 batches was answered right, and half as long "
           "when less than half was: what a letter does is learnt from short words; such as 0.98; "
           "0: whole words from the start. Not for texts",

@@ -34,7 +34,7 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
       seed_(seed),
       ranks_(ranks),
       optimizer_(model, config, ranks),
-      growth_(Growth::begin(config, whole())) {
+      growth_(Growth::begin(config, words())) {
   check(model.vocabulary() == task.vocabulary(), "the model knows ", model.vocabulary(),
         " tokens, the task has ", task.vocabulary());
   if (config.label_smoothing > 0 && is_language(task.vocabulary()))
@@ -53,6 +53,12 @@ Trainer::Trainer(model::Model& model, const tasks::Task& task, const TrainConfig
   execution_ = model.device().is_cpu()
                    ? as_it_comes(model, optimizer_, config, ranks)
                    : recorded(model, optimizer_, config, ranks, bucket_of(task), record);
+}
+
+// Where every letter has an answer words can be cut; elsewhere a task may know none so short.
+Range Trainer::words() const {
+  const Range length = task_.length(tasks::Split::kTrain);
+  return {task_.asks_after_every_letter() ? 1 : length.lo, length.hi};
 }
 
 std::vector<tasks::Example> Trainer::examples(int64_t index, int64_t longest) const {
@@ -102,7 +108,7 @@ Update Trainer::update(int64_t step, int64_t index) {
   const auto& computed =
       execution_->run(parts, out, [&] { next_ = make(index + 1, growth_.then); });
   out.length = growth_.length;
-  growth_.saw(config_, whole(), out.skipped ? 0 : out.right, out.skipped ? 0 : out.targets);
+  growth_.saw(config_, words(), out.skipped ? 0 : out.right, out.skipped ? 0 : out.targets);
   if (out.skipped && config_.nonfinite == "stop") stop(step, computed, out);
   return out;
 }

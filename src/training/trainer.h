@@ -38,7 +38,7 @@ class Trainer {
   // Of batch `index`, of at most `longest` letters.
   std::vector<tasks::Example> examples(int64_t index, int64_t longest) const;
   Parts make(int64_t index, int64_t longest) const;
-  int64_t whole() const { return task_.length(tasks::Split::kTrain).hi; }
+  Range words() const;  // the least and most letters that words of training can have
   [[noreturn]] void stop(int64_t step, const std::vector<Batch>& parts, const Update& update);
 
   model::Model& model_;

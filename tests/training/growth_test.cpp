@@ -11,21 +11,21 @@ namespace {
 constexpr int64_t kWindow = 50;
 
 // The lengths of that many batches, of which batch i answers share(i) of its letters.
-std::vector<int64_t> lengths(int64_t batches, int64_t whole,
+std::vector<int64_t> lengths(int64_t batches, Range words,
                              const std::function<double(int64_t)>& share, double grow_at = 0.98) {
   TrainConfig train;
   train.grow_at = grow_at;
-  Growth growth = Growth::begin(train, whole);
+  Growth growth = Growth::begin(train, words);
   std::vector<int64_t> out;
   for (int64_t i = 0; i < batches; ++i) {
     out.push_back(growth.length);
-    growth.saw(train, whole, int64_t(1000 * share(i)), 1000);
+    growth.saw(train, words, int64_t(1000 * share(i)), 1000);
   }
   return out;
 }
 
 TEST(Growth, AQuarterLongerWhereverWordsAreAnswered) {
-  const auto got = lengths(20 * kWindow, 128, [](int64_t) { return 0.98; });
+  const auto got = lengths(20 * kWindow, {1, 128}, [](int64_t) { return 0.98; });
   EXPECT_EQ(got[0], 2);
   std::vector<int64_t> stages = {got[0]};
   for (const int64_t length : got)
@@ -37,7 +37,7 @@ TEST(Growth, AQuarterLongerWhereverWordsAreAnswered) {
 
 // While a GPU works on a batch the next one is made already.
 TEST(Growth, WhatABatchSaysCountsFromTheOneAfterTheNext) {
-  const auto got = lengths(3 * kWindow, 128, [](int64_t) { return 1.0; });
+  const auto got = lengths(3 * kWindow, {1, 128}, [](int64_t) { return 1.0; });
   EXPECT_EQ(got[kWindow], 2);
   EXPECT_EQ(got[kWindow + 1], 3);
   EXPECT_EQ(got[2 * kWindow], 3);
@@ -45,30 +45,41 @@ TEST(Growth, WhatABatchSaysCountsFromTheOneAfterTheNext) {
 }
 
 TEST(Growth, WaitsForWordsThatAreNotAnsweredAndGoesBackWhereTheyAreLost) {
-  EXPECT_EQ(lengths(10 * kWindow, 128, [](int64_t) { return 0.97; }).back(), 2);
-  const auto got = lengths(40 * kWindow, 128, [](int64_t i) {
+  EXPECT_EQ(lengths(10 * kWindow, {1, 128}, [](int64_t) { return 0.97; }).back(), 2);
+  const auto got = lengths(40 * kWindow, {1, 128}, [](int64_t i) {
     return i < 20 * kWindow ? 1 : i < 24 * kWindow ? 0.4 : 0.6;
   });
   EXPECT_EQ(got[20 * kWindow], 128);
   EXPECT_EQ(got.back(), 8);
-  EXPECT_EQ(lengths(10 * kWindow, 128, [](int64_t) { return 0.0; }).back(), 2);
+  EXPECT_EQ(lengths(10 * kWindow, {1, 128}, [](int64_t) { return 0.0; }).back(), 2);
 }
 
 TEST(Growth, NoLongerThanTheTaskAndWholeWithoutIt) {
-  EXPECT_EQ(lengths(10 * kWindow, 5, [](int64_t) { return 1.0; }).back(), 5);
-  EXPECT_EQ(lengths(10 * kWindow, 1, [](int64_t i) { return i % 2 ? 1.0 : 0.0; }).back(), 1);
+  EXPECT_EQ(lengths(10 * kWindow, {1, 5}, [](int64_t) { return 1.0; }).back(), 5);
+  EXPECT_EQ(lengths(10 * kWindow, {1, 1}, [](int64_t i) { return i % 2 ? 1.0 : 0.0; }).back(), 1);
   for (const int64_t length : lengths(
-           3 * kWindow, 128, [](int64_t) { return 0.0; }, 0))
+           3 * kWindow, {1, 128}, [](int64_t) { return 0.0; }, 0))
     EXPECT_EQ(length, 128);
+}
+
+// A sum has three symbols at least, and an answer at its end alone.
+TEST(Growth, BeginsWithTheShortestWordsThatThereAre) {
+  EXPECT_EQ(lengths(2 * kWindow, {3, 40}, [](int64_t) { return 0.0; }).back(), 3);
+  EXPECT_EQ(lengths(2 * kWindow, {6, 6}, [](int64_t) { return 0.0; }).back(), 6);
+  Small small(
+      {"task={name: modular_arithmetic, train: {length: [3, 12]}, eval: {length: 12, samples: 2}}",
+       "train.batch=2", "train.grow_at=0.5"});
+  Trainer trainer(*small.model, *small.task, small.config.train, 1);
+  EXPECT_EQ(trainer.update(0, 0).length, 3);
 }
 
 TEST(Growth, BatchesThatWereSkippedSayNothing) {
   TrainConfig train;
   train.grow_at = 0.9;
-  Growth growth = Growth::begin(train, 128);
-  for (int64_t i = 0; i < kWindow; ++i) growth.saw(train, 128, i % 2 ? 10 : 0, i % 2 ? 10 : 0);
+  Growth growth = Growth::begin(train, {1, 128});
+  for (int64_t i = 0; i < kWindow; ++i) growth.saw(train, {1, 128}, i % 2 ? 10 : 0, i % 2 ? 10 : 0);
   EXPECT_EQ(growth.then, 3);
-  for (int64_t i = 0; i < kWindow; ++i) growth.saw(train, 128, 0, 0);
+  for (int64_t i = 0; i < kWindow; ++i) growth.saw(train, {1, 128}, 0, 0);
   EXPECT_EQ(growth.then, 3);
 }
 
