@@ -15,9 +15,12 @@ const std::vector<Case> kLongCases = {
     {.B = 1, .T = 901, .N = 3, .H = 2, .K = 96, .V = 64},
     {.B = 1, .T = 2048, .N = 1, .H = 1, .K = 40, .V = 192, .gate = true},
     {.B = 1, .T = 2500, .N = 1, .H = 1, .K = 128, .V = 256, .q = false},
-    // On 132 processors the maps of these are three blocks a processor (hopper_map.cu).
     {.B = 3, .T = 3550, .N = 1, .H = 3, .K = 128, .V = 64},
     {.B = 1, .T = 2500, .N = 1, .H = 9, .K = 64, .V = 192, .gate = true, .state = false},
+    // Packed: one that is long, one of a few tokens, one of none.
+    {.B = 1, .T = 2203, .N = 1, .H = 2, .K = 128, .V = 128, .lengths = {1500, 3, 0, 700}},
+    {.B = 1, .T = 1203, .N = 2, .H = 2, .K = 64, .V = 128, .gate = true, .lengths = {3, 1200}},
+    {.B = 1, .T = 2100, .N = 1, .H = 4, .K = 128, .V = 128, .gate = true, .key_heads = 2},
 };
 
 Everything in_wide_recurrence(const ops::DeltaProduct& in) {
@@ -51,6 +54,28 @@ TEST_F(DeltaProductSegmentsOnGpu, EqualTheRecurrence) {
       EXPECT_TRUE(torch::equal(on_gpu(in).state, got.tensors[c.q ? 1 : 0].second));
     }
   }
+}
+
+// Where nothing is left of what was before, maps begin late (hopper_map.cuh): after a gate of zero,
+// after gates that leave less than a float32 holds, and not where a head forgets nothing.
+TEST_F(DeltaProductSegmentsOnGpu, EqualTheRecurrenceWhereTheGateForgets) {
+  auto in = make_inputs({.B = 1,
+                         .T = 4200,
+                         .N = 1,
+                         .H = 4,
+                         .K = 128,
+                         .V = 128,
+                         .gate = true,
+                         .dtype = torch::kBFloat16});
+  in.beta = in.beta.to(torch::kFloat32) / 2;
+  in.log_gate.select(2, 0).mul_(8);
+  in.log_gate.select(2, 1).zero_();
+  in.log_gate.select(2, 2).slice(1, 0, torch::indexing::None, 500).fill_(-INFINITY);
+  in.accuracy = "fast";
+  torch::NoGradGuard no_grad;
+  const auto got = on_gpu(in), want = ops::delta_product(in_double(in));
+  EXPECT_CLOSE_TO("o", got.o, want.o, 2e-2);
+  EXPECT_CLOSE_TO("state", got.state, want.state, 2e-2);
 }
 
 TEST_F(DeltaProductSegmentsOnGpu, AccurateAtBetaTwo) {

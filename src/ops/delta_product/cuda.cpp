@@ -52,8 +52,8 @@ kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
 }
 
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
-// T, then P, unless backward makes it again, the vectors and the maps of segments; where operands
-// are split, the low halves (what rounding left) of the states, the errors, T and P, too.
+// T, then P, unless the sweeps make it themselves, the vectors and the maps of segments; where
+// operands are split, the low halves (what rounding left) of the states, the errors, T and P, too.
 struct Kept {
   Tensor all;
   uint16_t* states = nullptr;
@@ -62,20 +62,24 @@ struct Kept {
 
   static int64_t size(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
     const int64_t heads = kernels::cuda::chunk_count(p) * p.H, parts = split ? 2 : 1;
-    const int64_t rows = with_P(p, with_states, split) ? kernels::cuda::chunk_query_rows(p.N) : 0;
+    const int64_t rows = with_P(p, split) ? kernels::cuda::chunk_query_rows(p.N) : 0;
     return heads * ((with_states ? parts * kernels::cuda::state_size(p) : 0) +
-                    (split ? 3 : 1) * 64 * 64 + parts * rows * 64 + 2 * 5 * 64) +
+                    (split ? 3 : 1) * 64 * 64 + parts * rows * 64 +
+                    2 * 64 * (with_logs(p, split) ? 6 : 5)) +
            (with_states && split ? errors_size(p) : 0) + 2 * maps_size(p);
   }
   static int64_t errors_size(const kernels::DeltaProductInputs& p) {
     return p.B * p.H * p.T * p.N * p.V;
   }
   static int64_t maps_size(const kernels::DeltaProductInputs& p) {
-    const int64_t count = segments_of(p).count;
-    return count > 1 ? p.S * p.H * count * kernels::cuda::segment_map_size(p) : 0;
+    return kernels::cuda::segment_slots(p, segments_of(p)) * p.H *
+           kernels::cuda::segment_map_size(p);
   }
-  static bool with_P(const kernels::DeltaProductInputs& p, bool with_states, bool split) {
-    return p.q.data && !(with_states && kernels::cuda::reverse_makes_P(p, split));
+  static bool with_logs(const kernels::DeltaProductInputs& p, bool split) {
+    return p.log_gate && kernels::cuda::sweeps_make_P(p, split);
+  }
+  static bool with_P(const kernels::DeltaProductInputs& p, bool split) {
+    return p.q.data && !kernels::cuda::sweeps_make_P(p, split);
   }
   // `all` from forward, or room for it.
   Kept(const kernels::DeltaProductInputs& p, const Tensor& all_, bool with_states, bool split)
@@ -91,25 +95,18 @@ struct Kept {
     }
     work.T = next(64 * 64);
     if (split) work.T_lo = next(2 * 64 * 64);
-    const bool P = with_P(p, with_states, split);
+    const bool P = with_P(p, split);
     if (P) work.P = next(work.rows * 64);
     if (P && split) work.P_lo = next(work.rows * 64);
     work.vectors = reinterpret_cast<float*>(next(2 * 5 * 64));
+    if (with_logs(p, split)) work.logs = reinterpret_cast<float*>(next(2 * 64));
     segments.maps = reinterpret_cast<float*>(at);
-  }
-  // Room for P where it is not kept: for forward alone.
-  Tensor passing_P(const kernels::DeltaProductInputs& p) {
-    if (!p.q.data || work.P) return none(all);
-    const Tensor room =
-        at::empty({kernels::cuda::chunk_count(p) * p.H, work.rows, 64}, all.options());
-    work.P = static_cast<uint16_t*>(room.data_ptr());
-    return room;
   }
   // Room for the states between segments.
   Tensor between(const kernels::DeltaProductInputs& p) {
-    const int64_t count = segments.count > 1 ? segments.count : 0;
+    const int64_t slots = kernels::cuda::segment_slots(p, segments);
     const Tensor room =
-        at::empty({p.S, p.H, count, p.K, p.V}, all.options().dtype(torch::kFloat32));
+        at::empty({slots, p.H, kernels::cuda::state_size(p)}, all.options().dtype(torch::kFloat32));
     segments.between = static_cast<float*>(room.data_ptr());
     return room;
   }
@@ -267,7 +264,7 @@ void DeltaProductCuda::forward_in_chunks(kernels::DeltaProductForward& p, const 
       save ? kept[1] : at::empty({Kept::size(p, false, split)}, call.in.k.options());
   Kept pieces(p, memory, save, split);
   p.states = pieces.states;
-  const Tensor between = pieces.between(p), P = pieces.passing_P(p);
+  const Tensor between = pieces.between(p);
   kernels::cuda::chunk_prepare(p, pieces.work, stream);
   kernels::cuda::chunk_forward(p, pieces.work, pieces.segments, stream);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string_view>
 
 #include "kernels/cuda/delta_product/chunk.h"
@@ -49,27 +50,40 @@ inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
   return fast ? Method::kFast : Method::kAccurate;
 }
 
-// Into how many segments a sequence is cut. The cost is counted in turns, a turn being a chunk of
-// every block that fits on the chip at once, forward and backward together; the weights are about
-// what a chunk takes in the four sweeps, in fifths of a microsecond. Where half as wide blocks
-// still fit at once, the sweeps take those, and three quarters of the time. Two segments never pay:
-// the first is walked twice. Backward must choose as forward did, so nothing but sizes may enter.
+// Into how many segments a sequence is cut. The cost is in tenths of a microsecond, forward and
+// backward together, as an H200 takes them: a chunk of a sweep 3.6 in either direction where all
+// processors walk, one of a map of 128 columns 1.4, of the map of a gradient 2.8, a step from
+// segment to segment 2. Where half as wide blocks still fit at once, the sweeps take those, and
+// three quarters of the time. The first segment is walked beside the maps, which take less time
+// where there is a gate that may have forgotten (hopper_map.cuh); so it is shorter. Packed
+// sequences are cut as if they were one, if there are few. Backward must choose as forward did, so
+// nothing but sizes may enter.
 inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
   Segments best;
-  const int64_t chunks = (p.T * p.N + 63) / 64, heads = p.S * p.H, tiles = (p.V + 127) / 128;
-  if (!hopper_fits(p) || p.cu_seqlens || heads == 0) return best;
+  const int64_t sequences = p.cu_seqlens ? 1 : p.S, tiles = (p.V + 127) / 128,
+                heads = sequences * p.H * tiles, chunks = (p.T * p.N + 63) / 64;
+  if (!hopper_fits(p) || p.S * p.H == 0) return best;
+  if (p.cu_seqlens && 4 * p.S * p.H >= 3 * processors) return best;
   const auto turns = [&](int64_t blocks, int64_t each, int64_t weight) {
     if (2 * blocks <= processors) weight = weight * 3 / 4;
     return (blocks + processors - 1) / processors * each * weight;
   };
-  int64_t least = turns(heads * tiles, chunks, 35) * 9 / 10;
-  for (int64_t count = 3; count <= 32 && count * 8 <= chunks; ++count) {
-    const int64_t each = (chunks + count - 1) / count;
-    if ((count - 1) * each >= chunks) continue;
-    const int64_t maps = turns(heads * ((count - 1) * tiles + count - 2), each, 10) +
-                         turns(heads * (count - 1) * tiles, each, 15);
-    const int64_t cost = maps + turns(heads * count * tiles, each, 35) + 60 * count;
-    if (cost < least) least = cost, best.count = int(count), best.chunks = int(each);
+  int64_t least = turns(heads, chunks, 36 + 36) * 8 / 10;
+  for (int64_t count = 3; count <= 64 && count * 8 <= chunks; ++count) {
+    if (heads >= processors) break;
+    const int64_t free = processors - heads,
+                  rounds = (heads * (count - 2) * 2 + free - 1) / free;  // of maps
+    const double share = p.log_gate ? 0.45 : rounds < 2 ? 0.5 : 0.93;    // of the first segment
+    const auto each = int64_t(double(chunks) / (double(count - 1) + share)) + 1;
+    const int64_t first =
+        std::max({int64_t(1), int64_t(share * double(each)), chunks - (count - 1) * each});
+    if (first + (count - 2) * each >= chunks) continue;
+    const int64_t walks = heads * (count - 1);
+    const int64_t begin = std::max(turns(heads, first, 36), rounds * each * 14);
+    const int64_t cost = begin + turns(walks, each, 36 + 28 + 36) + 40 * (count - 2) + 150;
+    if (cost >= least) continue;
+    least = cost, best.count = int(count), best.chunks = int(each);
+    best.first = p.cu_seqlens ? best.chunks : int(first);
   }
   return best;
 }
@@ -80,7 +94,7 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
 // the longest way.
 inline bool choose_fused(const DeltaProductInputs& p, Method method, const Segments& segments,
                          int processors) {
-  return method == Method::kFast && segments.count == 1 && 4 * p.S * p.H >= 3 * processors &&
+  return method == Method::kFast && segments.chunks == 0 && 4 * p.S * p.H >= 3 * processors &&
          !(p.log_gate && p.N > 2) && p.q.data && p.K == 128 && p.V == 128 && hopper_fits(p);
 }
 

@@ -30,8 +30,8 @@ struct Queries {
 // than 128 channels leave no room for the second.
 __host__ __device__ constexpr int lo_parts_of_T(int KT) { return KT > 128 ? 1 : 2; }
 
-// reverse_makes_P for the sizes that the Hopper kernels take.
-__host__ __device__ constexpr bool makes_P(bool split, bool gate) { return !split && !gate; }
+// sweeps_make_P for the sizes that the Hopper kernels take.
+__host__ __device__ constexpr bool makes_P(bool split) { return !split; }
 
 // Per chunk and head, in vectors [kVectorCount][64]: beta, decay up to i, decay after i, scale x
 // decay, the gate that applies at i.
@@ -149,8 +149,8 @@ template <int kTiles> __device__ __forceinline__ void scale(float (&x)[kTiles][4
 #pragma unroll
     for (int u = 0; u < 4; ++u) x[t][u] *= by;
 }
-// The same where nothing may have been forgotten. Without a gate that saves the work, and behind the
-// branch the compiler no longer keeps a second copy of x: at K = 256 that copy spills.
+// The same where nothing may have been forgotten. Without a gate that saves the work, and behind
+// the branch the compiler no longer keeps a second copy of x: at K = 256 that copy spills.
 template <int kTiles> __device__ __forceinline__ void decay(float (&x)[kTiles][4], float by) {
   if (by != 1) scale(x, by);
 }

@@ -20,6 +20,7 @@ struct ChunkWork {
   uint16_t *T = nullptr, *T_lo = nullptr;  // [slots,H,64,64], [slots,H,2,64,64]
   uint16_t *P = nullptr, *P_lo = nullptr;  // [slots,H,rows,64]
   float* vectors = nullptr;                // [slots,H,5,64]
+  float* logs = nullptr;  // [slots,H,64]: of the decays up to each, where sweeps make P with a gate
   // From forward, if anything is kept, and from the backward sweep.
   uint16_t *states_lo = nullptr, *error_lo = nullptr;  // as states and error
   uint16_t *dstates_lo = nullptr, *dv_lo = nullptr;    // as states and error
@@ -28,17 +29,19 @@ struct ChunkWork {
 };
 
 // Where few sequences would leave the chip idle, each is cut into segments that are walked at once:
-// first for the map S -> M S + B of every segment but the first and the last, whose one end is
-// known, then, from the true states between them, for the results.
+// the first ones, whose states before them are known, beside the maps S -> M S + B of every one
+// between the first and the last; then, from the true states between them, all others.
 struct Segments {
-  int count = 1, chunks = 0;  // in a sequence; chunks in each, if there is more than one
-  float* maps = nullptr;     // M [S,H,count,K,64 or 128], padded as K is; not of the first and last
-  float* between = nullptr;  // [S,H,count,K,V]: B, then the state after each segment but the last
+  int count = 1;              // in a sequence, if none are packed
+  int chunks = 0, first = 0;  // in each but the first and the last; in the first; 0: not cut
+  float* maps = nullptr;      // M, [slots,H,64 or 128 squared], not of the first and last
+  float* between = nullptr;   // [slots,H,padded K,V]: B, then the state after each but the last
 };
-int64_t segment_map_size(const DeltaProductInputs& p);  // floats in a map
-// Whether the backward sweep makes P again, from the keys and queries it reads anyway. With a gate
-// or split operands that would take it too long, so forward keeps P.
-bool reverse_makes_P(const DeltaProductInputs& p, bool split);
+int64_t segment_slots(const DeltaProductInputs& p, const Segments& segments);  // of all sequences
+int64_t segment_map_size(const DeltaProductInputs& p);                         // floats in a map
+// Whether the sweeps make P themselves, from the keys and queries they read anyway. With split
+// operands that would take them too long, so preparation does.
+bool sweeps_make_P(const DeltaProductInputs& p, bool split);
 // Values of a kept state, [V,K], or, where the Hopper kernels keep it, as they multiply it:
 // [64 or 128 padded keys / 64, V, 64], swizzled (wgmma.cuh).
 int64_t state_size(const DeltaProductInputs& p);
@@ -81,12 +84,9 @@ bool hopper_fused_forward(const DeltaProductForward& p, void* stream);
 bool chunk_fused_forward(const DeltaProductForward& p, void* stream);
 void hopper_reverse(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
                     const StateGradients& dstates, void* stream);
-// The map of every segment that has one, and the state after the first, without split operands.
-void hopper_map(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
-                void* stream);
 // The states between segments from that after the first, forwards, or their gradients from that
 // before the last.
-void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards,
+void hopper_join(const DeltaProductInputs& p, const Segments& segments, bool forwards, bool split,
                  void* stream);
 void hopper_gradients(const DeltaProductBackward& p, const ChunkWork& w,
                       const StateGradients& dstates, void* stream);

@@ -105,14 +105,18 @@ bool hopper_fits(const DeltaProductInputs& p) {
 #endif
 }
 
-int64_t segment_map_size(const DeltaProductInputs& p) { return p.K * (p.K <= 64 ? 64 : 128); }
+int64_t segment_map_size(const DeltaProductInputs& p) { return p.K <= 64 ? 64 * 64 : 128 * 128; }
+int64_t segment_slots(const DeltaProductInputs& p, const Segments& segments) {
+  if (segments.chunks == 0) return 0;
+  return p.cu_seqlens ? chunk_slots(p, int64_t(segments.chunks) * kChunk) : p.S * segments.count;
+}
 int64_t state_size(const DeltaProductInputs& p) {
   return p.V * (!hopper_fits(p) ? p.K : p.K <= 64 ? 64 : 128);
 }
 int chip_processors() { return processors(); }
 
-bool reverse_makes_P(const DeltaProductInputs& p, bool split) {
-  return hopper_fits(p) && makes_P(split, p.log_gate);
+bool sweeps_make_P(const DeltaProductInputs& p, bool split) {
+  return hopper_fits(p) && makes_P(split);
 }
 
 StateGradients lend_rows(const DeltaProductBackward& p, bool split) {

@@ -1,13 +1,12 @@
 #pragma once
 #include "kernels/cuda/delta_product/chunk.cuh"
 #include "kernels/cuda/tile/async.cuh"
+#include "kernels/cuda/tile/tensor_map.cuh"
 #include "kernels/cuda/tile/wgmma.cuh"
 
 // What the Hopper sweeps share. A warp group keeps 64 columns of the state as rows of its
 // transpose.
 namespace lrnn::kernels::cuda {
-
-constexpr int kMapBlocks = 3;  // of hopper_map.cu that a processor has room for
 
 // ---------------------------------------------------------------------------------------- roles
 // The sweeps are warp-specialised: a block is one or two warp groups that compute (consumers), 64
@@ -67,28 +66,46 @@ __device__ __forceinline__ void bring_chunk(uint32_t barrier, uint32_t stage, in
 // The fetching group gives its registers to those that compute (setmaxnreg), more of them where
 // operands are split, fewer where it has products to make itself.
 template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void give_registers() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : kProducts ? 120 : 40));
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 24 : kProducts ? 88 : 40));
 }
 template <bool kSplit, bool kProducts = false> __device__ __forceinline__ void take_registers() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : kProducts ? 192 : 232));
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(kSplit ? 240 : kProducts ? 208 : 232));
 }
 
-// The chunks of a sequence that a block walks.
+// The chunks of a sequence that a block walks: all, or those of a segment. Segments of all
+// sequences are numbered through, those of packed ones as chunks are (chunk_slots); the others in
+// the order of `segment`, so that blocks of the first or the last ones come first.
 struct Stretch {
-  int64_t s, h;
+  int64_t s, h, slot;
   int segment, begin, end;
-  __device__ Stretch(const DeltaProductInputs& p, const Segments& segments)
-      : s(blockIdx.x / unsigned(p.H * segments.count)),
-        h(blockIdx.x % unsigned(p.H)),
-        segment(int(blockIdx.x / unsigned(p.H) % unsigned(segments.count))),
-        begin(segment * segments.chunks),
-        end(int((span_of(p, s).length * p.N + kChunk - 1) / kChunk)) {
-    if (segments.count > 1) end = min(end, begin + segments.chunks);
+  bool last;
+
+  __device__ Stretch(const DeltaProductInputs& p, const Segments& segments, unsigned block,
+                     bool backwards = false)
+      : h(block % unsigned(p.H)) {
+    const unsigned i = block / unsigned(p.H);
+    if (segments.chunks == 0) {
+      s = i, segment = 0;
+    } else if (p.cu_seqlens) {
+      const int64_t steps = int64_t(segments.chunks) * kChunk;
+      const Slot z = slot_of(p, i, steps);
+      s = z.s, segment = int(z.first / steps);
+    } else {
+      s = i % unsigned(p.S), segment = int(i / unsigned(p.S));
+      if (backwards) segment = segments.count - 1 - segment;
+    }
+    const int all = int((span_of(p, s).length * p.N + kChunk - 1) / kChunk);
+    begin = segment == 0 ? 0 : segments.first + (segment - 1) * segments.chunks, end = all;
+    if (segments.chunks > 0)
+      end = min(all, segment == 0 ? segments.first : begin + segments.chunks);
+    last = end == all;
+    slot = p.cu_seqlens ? int64_t(i) : s * segments.count + segment;
   }
-  // In arrays [S,H,count,...].
-  __device__ int64_t at(const DeltaProductInputs& p, const Segments& segments) const {
-    return (s * p.H + h) * segments.count + segment;
-  }
+  // A slot that packed sequences leave unused. A sequence of no tokens has a segment.
+  __device__ bool empty() const { return segment > 0 && begin >= end; }
+  __device__ bool first() const { return segment == 0; }
+  // In arrays [slots,H,...]; the next segment is H further.
+  __device__ int64_t at(const DeltaProductInputs& p) const { return slot * p.H + h; }
 };
 
 // Columns a block takes: all it can, or fewer where that fills the chip.
@@ -126,6 +143,26 @@ __device__ __forceinline__ void write_state(const float (&S)[kTiles][4], float* 
   each_of_state(S, v, [&](float x, int64_t k, int64_t column) {
     if (k < K) to[k * V + column] = x;
   });
+}
+// What a warp group has of a state, 64 columns, in the order of its registers: between kernels that
+// keep it alike. `to`: of the padded state [64 or 128, V].
+template <int kTiles>
+__device__ __forceinline__ float4* place_between(float* state, int64_t v_tile) {
+  return reinterpret_cast<float4*>(state + (v_tile / 64 + threadIdx.x / 128) * kTiles * 512) +
+         threadIdx.x % 128;
+}
+template <int kTiles>
+__device__ __forceinline__ void put_between(const float (&S)[kTiles][4], float4* to) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) to[t * 128] = make_float4(S[t][0], S[t][1], S[t][2], S[t][3]);
+}
+template <int kTiles>
+__device__ __forceinline__ void get_between(float (&S)[kTiles][4], const float4* from) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t) {
+    const float4 x = from[t * 128];
+    S[t][0] = x.x, S[t][1] = x.y, S[t][2] = x.z, S[t][3] = x.w;
+  }
 }
 // The 128 threads of a warp group.
 __device__ __forceinline__ void meet_group() {
@@ -200,6 +237,62 @@ template <int KT> class GradientRows {
   uint16_t *dk_, *dq_, *own_;
   int64_t dk_step_, dq_step_;
 };
+
+__device__ __forceinline__ float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+  return y;
+}
+// Where piece `piece` (16 bytes) of a row lies in a swizzled tile.
+__device__ __forceinline__ uint32_t swizzled(int row, int piece) {
+  return row * 128 + ((piece ^ row) & 7) * 16;
+}
+// Results that leave as boxes of 64 channels and `rows` rows (tensor_map.cuh), or row by row where
+// a box would not do.
+struct Boxes {
+  CUtensorMap map;
+  int rows = 0;  // none: the copy engine does not take such strides
+};
+inline Boxes boxes_of(const DeltaProductInputs& p, const Rows& x, int64_t channels, bool tokens) {
+  Boxes boxes;
+  const int rows = !tokens || p.N == 1                  ? kChunk
+                   : p.N <= kChunk && kChunk % p.N == 0 ? int(kChunk / p.N)
+                                                        : 0;
+  const MappedRows of{x.data, channels, tokens ? p.T : p.T * p.N,
+                      p.H,    p.B,      tokens ? x.token : x.step,
+                      x.head, x.batch};
+  if (x.data && rows > 0 && make_map(boxes.map, of, rows)) boxes.rows = rows;
+  return boxes;
+}
+// 64 columns of this warp group in a swizzled tile.
+template <int kSteps>
+__device__ __forceinline__ void put_tile(const Fragment<1> (&x)[kSteps], uint32_t tile) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  const uint32_t at = tile + swizzled(lane % 8 + lane / 16 * 8, 2 * warp + lane / 8 % 2);
+#pragma unroll
+  for (int t = 0; t < kSteps; ++t) stmatrix_transposed(at + t * 16 * 128, x[t].part[0]);
+}
+// That tile to rows first .. first+rows-1: one thread sends a box, or all of the group store. What
+// lies behind the last row of a sequence that is not packed is outside.
+__device__ __forceinline__ void send_tile(const Boxes& boxes, const Rows& x, int64_t step,
+                                          uint32_t tile, int64_t batch, int64_t first, int64_t head,
+                                          int64_t channel, int rows, bool packed) {
+  if (boxes.rows > 0 && (rows == boxes.rows || !packed)) {
+    if (threadIdx.x % 128 == 0)
+      send_box(boxes.map, tile, int(channel), int(first), int(head), int(batch));
+    return;
+  }
+  auto* const to =
+      static_cast<uint16_t*>(x.data) + batch * x.batch + first * step + head * x.head + channel;
+#pragma unroll 1
+  for (int at = threadIdx.x % 128; at < rows * 8; at += 128) {
+    uint4 y;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(y.x), "=r"(y.y), "=r"(y.z), "=r"(y.w)
+                 : "r"(tile + swizzled(at / 8, at % 8)));
+    *reinterpret_cast<uint4*>(to + at / 8 * step + at % 8 * 8) = y;
+  }
+}
 
 // Columns of C tiles as rows of bfloat16, or as what rounding to that leaves over, in this warp's
 // 16 columns of a tile [8 kTiles, 64].

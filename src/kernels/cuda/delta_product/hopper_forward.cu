@@ -1,20 +1,27 @@
+#include "kernels/cuda/delta_product/hopper_map.cuh"
 #include "kernels/cuda/delta_product/hopper_sweep.cuh"
 
 // The forward sweep of chunk_forward.cu on Hopper's warp-group products: the same registers, but
 // the right operands are read from shared memory by the tensor cores themselves, while the warps
-// convert and store. With kMap it only follows the state through a segment, from zero for B and
-// from the unit matrix, with no values, for M. The first segment starts from the true state and
-// needs no M, the last needs neither. Where that would be more than one turn of the chip,
-// hopper_map.cu does it in one.
+// convert and store. Where sequences are cut into segments, the first ones are walked beside the
+// maps of those behind them: by hopper_map.cuh, or, with split operands, by the sweep with kMap,
+// which only follows the state, from zero for B and from the unit matrix, with no values, for M.
 namespace lrnn::kernels::cuda {
 namespace {
 
 // o and the errors are results.
-template <int KT, int kRows, bool kSplit>
-using Layout = SweepLayout<KT, kRows, kSplit, kChunk, kRows, 2>;
+template <int KT, int kRows, bool kSplit, bool kMakeP>
+using Layout = SweepLayout<KT, kRows, kSplit, kChunk, kMakeP ? kChunk : kRows, 2>;
+
+// How results leave, without split operands.
+struct Leaving {
+  Boxes o, e;
+  Rows errors;
+};
 
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward {
-  using L = Layout<KT, kRows, kSplit>;
+  static constexpr bool kMakeP = !kMap && makes_P(kSplit);
+  using L = Layout<KT, kRows, kSplit, kMakeP>;
   static constexpr int kParts = kSplit ? 2 : 1, kSteps = KT / 16;
   using State = float[KT / 8][4];
   using Square = float[8][4];
@@ -23,6 +30,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
   const ChunkWork& w;
   const Sweep<L>& at;
   const Pipeline& pipeline;
+  const Leaving& boxes;
   bool unit;  // M, not B
 
   // The fetching group.
@@ -37,19 +45,26 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
       const int count = at.count(first);
       const uint32_t stage = at.stage(n);
       pipeline.wait_free(n);
+      const Queries queries(p, first, count);
       if (rank == 0)
         bring_chunk<L, kRows, kSplit>(pipeline.filling(n), stage, L::vectors(at.columns), w,
-                                      at.item(chunk), !kMap && p.q.data);
+                                      at.item(chunk), !kMap && !kMakeP && p.q.data);
       fetch_tiles<KT, kChunk, kFetchers>(rank, stage + L::k, k_rows + first * p.k.step, p.k.step,
                                          count, int(p.K));
-      fetch_columns<kChunk>(at.columns, rank, stage + L::values, v_rows + first * p.v.step,
-                            p.v.step, unit ? 0 : count);
-      if (!kMap && p.q.data) {
-        const Queries queries(p, first, count);
+      if (!kMap && p.q.data)
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
                                           p.q.token, queries.rows, int(p.K));
-      }
+      if constexpr (kMakeP && kGate) fetch_logs(at, n, chunk, w);
       copy_commit();
+      fetch_columns<kChunk>(at.columns, rank, stage + L::values, v_rows + first * p.v.step,
+                            p.v.step, unit ? 0 : count);
+      copy_commit();
+      if (kMakeP && p.q.data) {  // while the values come
+        copy_wait<1>();
+        wgmma::publish();
+        make_P<KT, kRows, kGate>(stage + L::P, stage + L::k, stage + L::q, queries, float(p.scale),
+                                 at.logs(n));
+      }
       copy_wait<0>();
       wgmma::publish();
       pipeline.filled(n);
@@ -104,7 +119,10 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
   __device__ __forceinline__ void read(Reads& O, const Fragment<kParts> (&d)[4],
                                        uint32_t stage) const {
     if constexpr (!kMap) {
-      times_rows<false, kTileBytes>(O, d, stage + L::P);
+      if constexpr (kMakeP)
+        times_columns<false>(O, d, stage + L::P, kTileBytes);
+      else
+        times_rows<false, kTileBytes>(O, d, stage + L::P);
       if constexpr (kSplit) times_rows<false, kTileBytes, 1>(O, d, stage + L::P_lo);
     }
     wgmma::commit();
@@ -176,6 +194,94 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
     send_commit();
   }
 
+  // ------------------------------------------------------------------- operands of one part
+  // What leaves a chunk later, while the next one's first products run.
+  struct Results {
+    Fragment<1> o[kRows / 16], e[4];
+  };
+  __device__ __forceinline__ void send_later(const Results& results, int chunk) const {
+    const uint32_t out = at.out();
+    send_wait<1>();
+    meet_group();
+    if (p.q.data) put_tile(results.o, out);
+    if (p.error) put_tile(results.e, out + L::kResult);
+    wgmma::publish();
+    meet_group();
+    if (chunk >= at.stretch.begin) {
+      const int64_t first = int64_t(chunk) * kChunk, channel = at.v0 - at.own % 64;
+      const int count = at.count(first);
+      const bool packed = p.cu_seqlens;
+      if (p.q.data) {
+        const Queries queries(p, first, count);
+        send_tile(boxes.o, p.o, p.o.token, out, at.span.b, at.span.t0 + queries.token, at.h,
+                  channel, queries.rows, packed);
+      }
+      if (p.error)
+        send_tile(boxes.e, boxes.errors, p.V, out + L::kResult, at.span.b, at.span.t0 * p.N + first,
+                  at.h, channel, count, packed);
+    }
+    send_commit();
+  }
+  // A chunk; `a` is S as an operand.
+  __device__ __forceinline__ void walk(State& S, Fragment<1> (&a)[kSteps], Results& results,
+                                       int chunk) const {
+    const int turn = chunk - at.stretch.begin;
+    pipeline.wait_filled(turn);
+    const uint32_t stage = at.stage(turn);
+    const float* const vectors = at.vectors(turn);
+    Square R, D;
+    Reads O;
+    start(R, O, a, stage);
+    send_later(results, chunk - 1);
+    if (p.states) keep_state(a, chunk);
+    send_commit();
+    wgmma::wait<1>();
+    wgmma::hold(R);
+    solve(D, R, stage, vectors);
+    if constexpr (kGate) scale(S, vectors[kBefore * kChunk + kChunk - 1]);
+    wgmma::wait<0>();
+    wgmma::hold(D);
+    wgmma::hold(O);
+    Fragment<1> d[4];
+    as_fragments(d, D);
+    scale_columns(O, vectors + kRead * kChunk);
+    wgmma::hold(O);
+    wgmma::fence();
+    advance(S, D, d, stage, vectors);
+    read(O, d, stage);
+    if (p.error) {
+#pragma unroll
+      for (int t = 0; t < 8; ++t) {
+        const float2 beta = *reinterpret_cast<const float2*>(vectors + kBeta * kChunk + t * 8 +
+                                                             2 * (threadIdx.x % 4));
+        const float x = reciprocal(beta.x), y = reciprocal(beta.y);
+        D[t][0] *= x, D[t][1] *= y, D[t][2] *= x, D[t][3] *= y;
+      }
+      as_fragments(results.e, D);
+    }
+    wgmma::wait<1>();
+    wgmma::hold(S);
+    as_fragments(a, S);
+    wgmma::wait<0>();
+    wgmma::hold(O);
+    pipeline.free(turn);
+    as_fragments(results.o, O);
+  }
+  __device__ __forceinline__ void walk_all(State& S) const {
+    if constexpr (kSplit) {
+      for (int chunk = at.stretch.begin; chunk < at.stretch.end; ++chunk) walk(S, chunk);
+    } else {
+      Results results = {};
+      Fragment<1> a[kSteps];
+      as_fragments(a, S);
+      for (int chunk = at.stretch.begin; chunk < at.stretch.end; ++chunk)
+        walk(S, a, results, chunk);
+      send_later(results, at.stretch.end - 1);
+    }
+    send_wait<0>();
+  }
+
+  // ----------------------------------------------------------------------------------- split
   // A chunk. What is started runs while something else is done.
   __device__ __forceinline__ void walk(State& S, int chunk) const {
     const int turn = chunk - at.stretch.begin;
@@ -209,78 +315,123 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
 };
 
 // D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
+//
+// A block of `columns` columns: of M for `unit`, else of values.
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns) {
-  extern __shared__ __align__(1024) unsigned char memory[];
+__device__ __forceinline__ void sweep(const DeltaProductForward& p, const ChunkWork& w,
+                                      const Segments& segments, const Stretch& stretch, bool unit,
+                                      int64_t first, int columns, const Leaving& boxes,
+                                      unsigned char* memory) {
   using Run = Forward<KT, kRows, kSplit, kGate, kMap>;
-  pdl_trigger();
-  const Stretch stretch(p, segments);
-  const int units = kMap ? KT / columns : 0, tile = int(blockIdx.y) - units;
-  const bool unit = tile < 0, last = stretch.segment == segments.count - 1;
-  if (kMap && (last || (unit && stretch.segment == 0))) return;
-  const Sweep<typename Run::L> at{stretch, p, memory, columns,
-                                  int64_t(unit ? blockIdx.y : tile) * columns};
+  const Sweep<typename Run::L> at{stretch, p, memory, columns, first};
   const Pipeline pipeline(at.pipeline(), at.groups);
   pdl_wait();
-  const Run run{p, w, at, pipeline, unit};
+  const Run run{p, w, at, pipeline, boxes, unit};
   if (at.fetches()) {
-    give_registers<kSplit>();
+    give_registers<kSplit, Run::kMakeP>();
     run.fetch();
     return;
   }
-  take_registers<kSplit>();
+  take_registers<kSplit, Run::kMakeP>();
 
   typename Run::State S;
-  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments),
-                v = at.v0 + threadIdx.x % 32 / 4;
+  const int64_t segment = stretch.at(p), matrix = p.K * p.V, v = at.v0 + threadIdx.x % 32 / 4;
   const float* const initial = static_cast<const float*>(p.state);
-  read_state(S,
-             stretch.segment > 0 ? (kMap ? nullptr : segments.between + (segment - 1) * matrix)
-             : initial           ? initial + at.head * matrix
-                                 : nullptr,
-             p.K, p.V, v);
-  if (kMap && unit) unit_state(S, p.K, v);
-  for (int chunk = stretch.begin; chunk < stretch.end; ++chunk) run.walk(S, chunk);
-  send_wait<0>();
-  if constexpr (kMap) {
-    if (unit)
-      write_state(S, segments.maps + segment * p.K * KT, p.K, KT, v);
+  const auto between = [&](int64_t n) { return segments.between + n * (kSplit ? p.K : KT) * p.V; };
+  if (kMap && unit)
+    unit_state(S, p.K, v);
+  else if (kMap)
+    clear(S);
+  else if (stretch.first())
+    read_state(S, initial ? initial + at.head * matrix : nullptr, p.K, p.V, v);
+  else if constexpr (kSplit)
+    read_state(S, between(segment - p.H), p.K, p.V, v);
+  else
+    get_between(S, place_between<KT / 8>(between(segment - p.H), at.v_tile));
+  run.walk_all(S);
+  if (kMap && unit) {
+    if (v < KT) write_state(S, segments.maps + segment * KT * KT, p.K, KT, v);
+  } else if (!kMap && stretch.last) {
+    write_state(S, static_cast<float*>(p.final_state) + at.head * matrix, p.K, p.V, v);
+  } else if (kMap || stretch.first()) {
+    if constexpr (kSplit)
+      write_state(S, between(segment), p.K, p.V, v);
     else
-      write_state(S, segments.between + segment * matrix, p.K, p.V, v);
-  } else {
-    if (last) write_state(S, static_cast<float*>(p.final_state) + at.head * matrix, p.K, p.V, v);
+      put_between(S, place_between<KT / 8>(between(segment), at.v_tile));
   }
 }
 
-template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-void launch_sweep(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
-                  cudaStream_t stream) {
-  const int64_t heads = p.S * p.H, walks = heads * segments.count;
-  const int64_t used = kMap ? heads * ((segments.count - 1) * p.V + (segments.count - 2) * KT)
-                            : walks * p.V;  // columns that somebody walks with
-  const int columns = kMap && KT == 64 ? 64 : columns_of(p.V, used / 128);
-  if constexpr (kMap && !kSplit)
-    if (used / columns > processors() && used / 64 <= kMapBlocks * processors())
-      return hopper_map(p, w, segments, stream);
-  const int bytes = Layout<KT, kRows, kSplit>::all(columns);
-  const auto tiles = unsigned((p.V + (kMap ? KT : 0)) / columns);
-  auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, kMap>;
-  allow_shared(kernel, bytes);
-  pdl_launch(kernel, dim3(unsigned(walks), tiles), columns * 2 + kFetchers, bytes, stream, p, w,
-             segments, columns);
+// The first segments, which begin with the sequences, and the maps of all between them and the
+// last.
+template <int KT, int kRows, bool kSplit, bool kGate>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_begin(DeltaProductForward p, ChunkWork w, Segments segments, int columns,
+                 const __grid_constant__ Leaving boxes) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  pdl_trigger();
+  // Tiles of values, then those of M: what follows the same keys runs at the same time.
+  const unsigned tiles = unsigned(p.V) / columns, all = tiles + (KT + columns - 1) / columns,
+                 tile = blockIdx.x % all;
+  const Stretch stretch(p, segments, blockIdx.x / all);
+  const bool unit = tile >= tiles;
+  const int64_t first = int64_t(unit ? tile - tiles : tile) * columns;
+  if (stretch.first() ? unit : stretch.last || stretch.empty()) return;
+  if (stretch.first())
+    sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, false, first, columns, boxes,
+                                           memory);
+  else if constexpr (kSplit)
+    sweep<KT, kRows, kSplit, kGate, true>(p, w, segments, stretch, unit, first, columns, boxes,
+                                          memory);
+  else
+    maps::make_map<KT, kGate>(p, w, segments, stretch, unit, first, columns, memory);
+}
+
+// All other segments; all where there is but one.
+template <int KT, int kRows, bool kSplit, bool kGate>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns,
+                 const __grid_constant__ Leaving boxes) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  pdl_trigger();
+  const bool cut = segments.chunks > 0;
+  const unsigned begun = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
+  const Stretch stretch(p, segments, blockIdx.x + begun);
+  if (cut && (stretch.first() || stretch.empty())) return;
+  sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, false,
+                                         int64_t(blockIdx.y) * columns, columns, boxes, memory);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
 void launch_all(const DeltaProductForward& p, const ChunkWork& w, const Segments& segments,
                 cudaStream_t stream) {
-  if (segments.count > 1) {
-    DeltaProductForward map = p;
-    map.q.data = map.error = map.states = nullptr;
-    launch_sweep<KT, 64, kSplit, kGate, true>(map, w, segments, stream);
-    hopper_join(p, segments, true, stream);
+  const auto bytes = [](int columns) {
+    return Forward<KT, kRows, kSplit, kGate, false>::L::all(columns);
+  };
+  Leaving boxes;
+  if constexpr (!kSplit) {
+    boxes.errors = {p.error, p.H * p.T * p.N * p.V, 0, p.V, p.T * p.N * p.V};
+    boxes.o = boxes_of(p, p.o, p.V, true), boxes.e = boxes_of(p, boxes.errors, p.V, false);
   }
-  launch_sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stream);
+  int64_t walks = p.S * p.H;
+  if (segments.chunks > 0) {
+    const int64_t slots = segment_slots(p, segments), inner = slots > 2 * p.S ? slots - 2 * p.S : 0;
+    const int columns = columns_of(p.V, (p.S * p.V + inner * (p.V + KT)) * p.H / 128);
+    const int64_t tiles = p.V / columns, units = (KT + columns - 1) / columns;
+    auto* kernel = hopper_begin<KT, kRows, kSplit, kGate>;
+    const int most = kSplit ? bytes(columns) : max(bytes(columns), maps::Places<KT>::all);
+    allow_shared(kernel, most);
+    // Without the last segments, where they are the last blocks.
+    const int64_t blocks = (p.cu_seqlens ? slots : slots - p.S) * p.H;
+    pdl_launch(kernel, dim3(unsigned(blocks * (tiles + units))), columns * 2 + kFetchers, most,
+               stream, p, w, segments, columns, boxes);
+    hopper_join(p, segments, true, kSplit, stream);
+    walks = (p.cu_seqlens ? slots : slots - p.S) * p.H;
+  }
+  const int columns = columns_of(p.V, walks * p.V / 128);
+  auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate>;
+  allow_shared(kernel, bytes(columns));
+  pdl_launch(kernel, dim3(unsigned(walks), unsigned(p.V / columns)), columns * 2 + kFetchers,
+             bytes(columns), stream, p, w, segments, columns, boxes);
 }
 
 template <int KT, int kRows>

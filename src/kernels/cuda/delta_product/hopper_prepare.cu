@@ -62,9 +62,9 @@ __global__ void __launch_bounds__(kThreads) hopper_chunks(DeltaProductInputs p, 
 // ----------------------------------------------------------------------- bfloat16 operands
 // Bytes in shared memory. When the products are done, blocks and T take the place of keys and
 // queries.
-template <int KT> struct FastPlaces {
+template <int KT, bool kReads> struct FastPlaces {
   static constexpr int q = KT / 64 * kTileBytes, blocks = 0, diagonals = squares::kBlocksBytes,
-                       T = 2 * kTileBytes, vectors = KT == 64 ? 3 * kTileBytes : 2 * q,
+                       T = 2 * kTileBytes, vectors = kReads && KT == 128 ? 2 * q : 3 * kTileBytes,
                        logs = vectors + kVectorCount * kChunk * 4, lefts = logs + kChunk * 4,
                        all = lefts + kChunk * 4;
   static_assert(diagonals + squares::kDiagonalBytes <= T && T + kTileBytes <= vectors);
@@ -132,11 +132,11 @@ __device__ __forceinline__ void write_T(const ChunkWork& w, const Chunk& z, cons
     w.vectors[z.index * kVectorCount * kChunk + i] = vectors[i];
 }
 
-template <int KT, bool kGates>
-__global__ void __launch_bounds__(kThreads, 5)
+template <int KT, bool kGates, bool kReads>
+__global__ void __launch_bounds__(kThreads, kReads ? 5 : 6)
     hopper_fast_chunks(DeltaProductInputs p, ChunkWork w) {
   extern __shared__ __align__(1024) unsigned char memory[];
-  using At = FastPlaces<KT>;
+  using At = FastPlaces<KT, kReads>;
   const uint32_t k_at = shared_address(memory), q_at = k_at + At::q;
   float* const vectors = reinterpret_cast<float*>(memory + At::vectors);
   float* const logs = reinterpret_cast<float*>(memory + At::logs);
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads, 5)
   if (z.at.count == 0) return;
 
   fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, k_at, z.keys(), p.k.step, z.at.count, int(p.K));
-  if (w.P)
+  if constexpr (kReads)
     fetch_tiles<KT, kChunk, kThreads>(threadIdx.x, q_at, z.reads(), p.q.token, z.queries.rows,
                                       int(p.K));
   copy_commit();
@@ -155,7 +155,6 @@ __global__ void __launch_bounds__(kThreads, 5)
   wgmma::publish();
   __syncthreads();
 
-  // As above: without queries this multiplies keys.
   const squares::Squares<kGates> of{vectors + kBeta * kChunk,
                                     logs,
                                     lefts,
@@ -163,13 +162,17 @@ __global__ void __launch_bounds__(kThreads, 5)
                                     reinterpret_cast<float*>(memory + At::diagonals)};
   float reads[8][4], A[8][4];
   wgmma::fence();
-  rows_by_rows<true, KT>(reads, w.P ? q_at : k_at, k_at);
-  wgmma::commit();
+  if constexpr (kReads) {
+    rows_by_rows<true, KT>(reads, q_at, k_at);
+    wgmma::commit();
+  }
   rows_by_rows<true, KT>(A, k_at, k_at);
   wgmma::commit();
-  wgmma::wait<1>();
-  wgmma::hold(reads);
-  if (w.P && of.warp * 16 < w.rows) write_P(p, w, z, of, reads);
+  if constexpr (kReads) {
+    wgmma::wait<1>();
+    wgmma::hold(reads);
+    if (of.warp * 16 < w.rows) write_P(p, w, z, of, reads);
+  }
   wgmma::wait<0>();
   wgmma::hold(A);
   __syncthreads();  // keys and queries are read
@@ -179,12 +182,13 @@ __global__ void __launch_bounds__(kThreads, 5)
   of.solve(k_at + At::T);
   __syncthreads();
   write_T(w, z, reinterpret_cast<const uint4*>(memory + At::T), vectors);
+  if (kGates && threadIdx.x < kChunk) w.logs[z.index * kChunk + threadIdx.x] = logs[threadIdx.x];
 }
 
-template <int KT, bool kGates>
+template <int KT, bool kGates, bool kReads>
 void launch_fast(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
-  auto* kernel = hopper_fast_chunks<KT, kGates>;
-  constexpr int kBytes = FastPlaces<KT>::all;
+  auto* kernel = hopper_fast_chunks<KT, kGates, kReads>;
+  constexpr int kBytes = FastPlaces<KT, kReads>::all;
   allow_shared(kernel, kBytes);
   kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, kBytes, stream>>>(p, w);
   check_launch("delta_product");
@@ -193,7 +197,10 @@ void launch_fast(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t s
 template <int KT>
 void launch_prepare(const DeltaProductInputs& p, const ChunkWork& w, cudaStream_t stream) {
   if (!w.split)
-    return p.log_gate ? launch_fast<KT, true>(p, w, stream) : launch_fast<KT, false>(p, w, stream);
+    return p.log_gate ? (w.P ? launch_fast<KT, true, true>(p, w, stream)
+                             : launch_fast<KT, true, false>(p, w, stream))
+                      : (w.P ? launch_fast<KT, false, true>(p, w, stream)
+                             : launch_fast<KT, false, false>(p, w, stream));
   const int bytes = Places::bytes(p.log_gate);
   allow_shared(hopper_chunks<KT>, bytes);
   hopper_chunks<KT><<<unsigned(chunk_slots(p, kChunk) * p.H), kThreads, bytes, stream>>>(p, w);

@@ -1,8 +1,9 @@
 #include "kernels/cuda/delta_product/hopper_sweep.cuh"
 
 // The backward sweep of chunk_reverse.cu on Hopper's warp-group products. With kMap it only follows
-// the gradient of the state through a segment, from zero at its end; the last one's is given. Where
-// it is not kept, the fetching group makes P from the keys and queries that it fetched.
+// the gradient of the state through a segment, from zero at its end; the last segments, whose ends
+// are those of the sequences, are walked beside those maps. Where P is not kept, the fetching group
+// makes it from the keys and queries that it fetched.
 namespace lrnn::kernels::cuda {
 namespace {
 
@@ -10,37 +11,8 @@ namespace {
 template <int KT, int kRows, bool kSplit, bool kMakeP>
 using Layout = SweepLayout<KT, kRows, kSplit, kRows, kMakeP ? kChunk : kRows, 1>;
 
-// P^T = scale K Q^T where the query comes after the key, by a warp group: rows of a swizzled tile.
-template <int KT, int kRows>
-__device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, const Queries& queries,
-                                       float scale) {
-  float x[kRows / 8][4];
-  meet_group();  // all has come
-  wgmma::fence();
-  rows_by_rows<true, KT, kRows * 128>(x, k, q);
-  wgmma::commit();
-  wgmma::wait<0>();
-  wgmma::hold(x);
-  const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 % 4 * 16, i = row0 + lane / 4;
-#pragma unroll
-  for (int t = 0; t < kRows / 8; ++t)
-#pragma unroll
-    for (int u = 0; u < 2; ++u) {
-      const int r = t * 8 + lane % 4 * 2 + u;
-      const int last = r < queries.rows ? queries.place + r * queries.every : -1;
-      x[t][u] = i <= last ? scale * x[t][u] : 0.f;
-      x[t][2 + u] = i + 8 <= last ? scale * x[t][2 + u] : 0.f;
-    }
-  const uint32_t at = to + (row0 + lane % 16) * 128;
-#pragma unroll
-  for (int n = 0; n < kRows / 16; ++n) {
-    const auto r = as_fragment<1>(x[2 * n], x[2 * n + 1]);
-    stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r.part[0]);
-  }
-}
-
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward {
-  static constexpr bool kMakeP = makes_P(kSplit, kGate);
+  static constexpr bool kMakeP = makes_P(kSplit), kLater = !kSplit && !kMap;
   using L = Layout<KT, kRows, kSplit, kMakeP>;
   static constexpr int kParts = kSplit ? 2 : 1, kSteps = KT / 16, kReads = kRows / 16;
   using State = float[KT / 8][4];
@@ -50,6 +22,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
   const StateGradients& dstates;
   const Sweep<L>& at;
   const Pipeline& pipeline;
+  const Boxes& boxes;  // of dV
 
   // The fetching group.
   __device__ __forceinline__ void fetch() const {
@@ -78,6 +51,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
       if (p.q.data)
         fetch_tiles<KT, kRows, kFetchers>(rank, stage + L::q, q_rows + queries.token * p.q.token,
                                           p.q.token, queries.rows, int(p.K));
+      if constexpr (kMakeP && kGate) fetch_logs(at, n, chunk, w);
       copy_commit();
       if constexpr (kMakeP) bring_pieces();
       if (p.q.data)
@@ -87,7 +61,8 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
       if (kMakeP && p.q.data) {  // while the gradient of o comes
         copy_wait<1>();
         wgmma::publish();
-        make_P<KT, kRows>(stage + L::P, stage + L::k, stage + L::q, queries, float(p.scale));
+        make_P<KT, kRows, kGate>(stage + L::P, stage + L::k, stage + L::q, queries, float(p.scale),
+                                 at.logs(n));
       }
       copy_wait<0>();
       wgmma::publish();
@@ -139,8 +114,9 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
     send_commit();
   }
   // dD = diag(r) K G' + P^T dO, while G' goes to memory, and starts G += (scale diag(a) Q)^T dO.
-  __device__ __forceinline__ void read(Square& dD, State& G, int chunk, uint32_t stage,
-                                       const float* vectors) const {
+  __device__ __forceinline__ void read(Square& dD, State& G,
+                                       [[maybe_unused]] const Fragment<1> (&dv)[4], int chunk,
+                                       uint32_t stage, const float* vectors) const {
     Fragment<kParts> a[kSteps], read[kReads];
     Fragment<1> o[kReads];
     as_fragments(a, G);
@@ -153,6 +129,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
     times_rows<true, kTileBytes>(dD, a, stage + L::k);
     if constexpr (kPause) {
       wgmma::commit();
+      if constexpr (kLater) send_later(dv, chunk + 1);
       send_gradients(a, chunk);
       wgmma::wait<0>();
       wgmma::hold(dD);
@@ -167,6 +144,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
     wgmma::commit();
     times_columns<false>(G, read, stage + L::q, kRows * 128);
     wgmma::commit();
+    if constexpr (!kPause && kLater) send_later(dv, chunk + 1);
     if constexpr (!kPause) send_gradients(a, chunk);
     wgmma::wait<1>();
     wgmma::hold(dD);
@@ -200,54 +178,73 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
     times_columns<false>(G, d, stage + L::k, kTileBytes);
     wgmma::commit();
   }
-  // dV = diag(beta) Y through shared memory to memory.
+  // dV = diag(beta) Y through shared memory to memory, split.
   __device__ __forceinline__ void send_results(const Square& Y, int64_t first) const {
     const int count = at.count(first);
     const uint32_t out = at.out();
-    kSplit ? send_wait<0>() : send_wait<1>();
+    send_wait<0>();
     meet_group();
     put_columns<false>(Y, out);
-    if constexpr (kSplit) put_columns<true>(Y, out + L::kResult);
+    put_columns<true>(Y, out + L::kResult);
     wgmma::publish();
     meet_group();
     send_rows(static_cast<uint16_t*>(p.dv.data) + row_at(p.dv, at.span.b, at.span.t0, 0, at.h) +
                   first * p.dv.step + at.v0 - at.own % 64,
               p.dv.step, out, count);
-    if constexpr (kSplit) send_rows(w.dv_lo + at.error(first), p.V, out + L::kResult, count);
+    send_rows(w.dv_lo + at.error(first), p.V, out + L::kResult, count);
+    send_commit();
+  }
+  // The same of one part, while the next chunk's first products run.
+  using Results = Fragment<1>[4];
+  __device__ __forceinline__ void send_later(const Results& dv, int chunk) const {
+    send_wait<1>();
+    meet_group();
+    put_tile(dv, at.out());
+    wgmma::publish();
+    meet_group();
+    if (chunk < at.stretch.end) {
+      const int64_t first = int64_t(chunk) * kChunk;
+      send_tile(boxes, p.dv, p.dv.step, at.out(), at.span.b, at.span.t0 * p.N + first, at.h,
+                at.v0 - at.own % 64, at.count(first), p.cu_seqlens);
+    }
     send_commit();
   }
 
   // A chunk. What is started runs while something else is done.
-  __device__ __forceinline__ void walk(State& G, int chunk) const {
+  __device__ __forceinline__ void walk(State& G, [[maybe_unused]] Results& dv, int chunk) const {
     const int turn = at.stretch.end - 1 - chunk;
     pipeline.wait_filled(turn);
     const uint32_t stage = at.stage(turn);
     const float* const vectors = at.vectors(turn);
     Square dD, Y;
-    read(dD, G, chunk, stage, vectors);
+    read(dD, G, dv, chunk, stage, vectors);
     solve(Y, dD, stage);
     wgmma::hold(G);
     scale_columns(Y, vectors + kBeta * kChunk);
     advance(G, Y, stage, vectors);
-    if constexpr (!kMap) send_results(Y, int64_t(chunk) * kChunk);
+    if constexpr (kSplit && !kMap) send_results(Y, int64_t(chunk) * kChunk);
+    if constexpr (kLater) as_fragments(dv, Y);
     wgmma::wait<0>();
     wgmma::hold(G);
     pipeline.free(turn);
+  }
+  __device__ __forceinline__ void walk_all(State& G) const {
+    Results dv = {};
+    for (int chunk = at.stretch.end - 1; chunk >= at.stretch.begin; --chunk) walk(G, dv, chunk);
+    if constexpr (kLater) send_later(dv, at.stretch.begin);
+    send_wait<0>();
   }
 };
 
 // dD = diag(r) K G' + P^T dO,  Y = T^T dD,  dV = diag(beta) Y,
 // G = a_C G' + (scale diag(a) Q)^T dO - (diag(beta a) K)^T Y
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
-                int columns) {
-  extern __shared__ __align__(1024) unsigned char memory[];
+__device__ __forceinline__ void sweep_back(const DeltaProductBackward& p, const ChunkWork& w,
+                                           const Segments& segments, const StateGradients& dstates,
+                                           const Stretch& stretch, int64_t first, int columns,
+                                           const Boxes& boxes, unsigned char* memory) {
   using Run = Backward<KT, kRows, kSplit, kGate, kMap>;
-  pdl_trigger();
-  const Stretch stretch(p, segments);
-  if (kMap && stretch.segment == 0) return;
-  const Sweep<typename Run::L> at{stretch, p, memory, columns, int64_t(blockIdx.y) * columns};
+  const Sweep<typename Run::L> at{stretch, p, memory, columns, first};
   if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
     for (int i = threadIdx.x; i < 2 * at.stage_bytes / 4; i += blockDim.x)
       reinterpret_cast<uint32_t*>(memory)[i] = 0;
@@ -255,7 +252,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   }
   const Pipeline pipeline(at.pipeline(), at.groups);
   pdl_wait();
-  const Run run{p, w, dstates, at, pipeline};
+  const Run run{p, w, dstates, at, pipeline, boxes};
   if (at.fetches()) {
     give_registers<kSplit, Run::kMakeP>();
     run.fetch();
@@ -264,49 +261,81 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   take_registers<kSplit, Run::kMakeP>();
 
   typename Run::State G;
-  const int64_t matrix = p.K * p.V, segment = stretch.at(p, segments),
-                v = at.v0 + threadIdx.x % 32 / 4;
+  const int64_t segment = stretch.at(p), matrix = p.K * p.V, v = at.v0 + threadIdx.x % 32 / 4;
   const float* const final = static_cast<const float*>(p.d_final_state);
-  read_state(G,
-             stretch.segment < segments.count - 1
-                 ? (kMap ? nullptr : segments.between + (segment + 1) * matrix)
-             : final ? final + at.head * matrix
-                     : nullptr,
-             p.K, p.V, v);
-  for (int chunk = stretch.end - 1; chunk >= stretch.begin; --chunk) run.walk(G, chunk);
-  send_wait<0>();
-  if constexpr (kMap)
-    write_state(G, segments.between + segment * matrix, p.K, p.V, v);
-  else if (p.dstate && stretch.segment == 0)
-    write_state(G, static_cast<float*>(p.dstate) + at.head * matrix, p.K, p.V, v);
+  const auto between = [&](int64_t n) { return segments.between + n * (kSplit ? p.K : KT) * p.V; };
+  if (kMap)
+    clear(G);
+  else if (stretch.last)
+    read_state(G, final ? final + at.head * matrix : nullptr, p.K, p.V, v);
+  else if constexpr (kSplit)
+    read_state(G, between(segment + p.H), p.K, p.V, v);
+  else
+    get_between(G, place_between<KT / 8>(between(segment + p.H), at.v_tile));
+  run.walk_all(G);
+  if (!kMap && stretch.first()) {
+    if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + at.head * matrix, p.K, p.V, v);
+  } else if (kMap || stretch.last) {
+    if constexpr (kSplit)
+      write_state(G, between(segment), p.K, p.V, v);
+    else
+      put_between(G, place_between<KT / 8>(between(segment), at.v_tile));
+  }
 }
 
-template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-void launch_back(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
-                 const StateGradients& dstates, cudaStream_t stream) {
-  const int64_t walks = p.S * p.H * segments.count;
-  const int columns = columns_of(p.V, (kMap ? walks - p.S * p.H : walks) * p.V / 128);
-  const int bytes = Layout<KT, kRows, kSplit, makes_P(kSplit, kGate)>::all(columns);
-  auto* kernel = hopper_back<KT, kRows, kSplit, kGate, kMap>;
-  allow_shared(kernel, bytes);
-  const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
-  const int threads = columns * 2 + kFetchers;
-  if (segments.count > 1 && !kMap) {
-    pdl_launch(kernel, blocks, threads, bytes, stream, p, w, segments, dstates, columns);
-  } else {  // the first of its row
-    kernel<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns);
-    check_launch("delta_product");
-  }
+// The last segments, which end with the sequences, and the maps of those between them and the
+// first.
+template <int KT, int kRows, bool kSplit, bool kGate>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_end(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
+               int columns, const __grid_constant__ Boxes boxes) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  pdl_trigger();
+  const Stretch stretch(p, segments, blockIdx.x, true);
+  const int64_t first = int64_t(blockIdx.y) * columns;
+  if (stretch.empty() || (stretch.first() && !stretch.last)) return;
+  if (stretch.last)
+    sweep_back<KT, kRows, kSplit, kGate, false>(p, w, segments, dstates, stretch, first, columns,
+                                                boxes, memory);
+  else
+    sweep_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stretch, first, columns,
+                                               boxes, memory);
+}
+
+// All other segments; all where there is but one.
+template <int KT, int kRows, bool kSplit, bool kGate>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
+                int columns, const __grid_constant__ Boxes boxes) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  pdl_trigger();
+  const bool cut = segments.chunks > 0;
+  const unsigned ended = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
+  const Stretch stretch(p, segments, blockIdx.x + ended, true);
+  if (cut && (stretch.last || stretch.empty())) return;
+  sweep_back<KT, kRows, kSplit, kGate, false>(
+      p, w, segments, dstates, stretch, int64_t(blockIdx.y) * columns, columns, boxes, memory);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
 void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segments& segments,
                 const StateGradients& dstates, cudaStream_t stream) {
-  if (segments.count > 1) {
-    launch_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stream);
-    hopper_join(p, segments, false, stream);
-  }
-  launch_back<KT, kRows, kSplit, kGate, false>(p, w, segments, dstates, stream);
+  const bool cut = segments.chunks > 0;
+  const int64_t walks =
+      !cut ? p.S * p.H : (segment_slots(p, segments) - (p.cu_seqlens ? 0 : p.S)) * p.H;
+  const int columns = columns_of(p.V, walks * p.V / 128);
+  const int bytes = Layout<KT, kRows, kSplit, makes_P(kSplit)>::all(columns);
+  const Boxes boxes = kSplit ? Boxes() : boxes_of(p, p.dv, p.V, false);
+  const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
+  const int threads = columns * 2 + kFetchers;
+  auto *begin = hopper_end<KT, kRows, kSplit, kGate>, *rest = hopper_back<KT, kRows, kSplit, kGate>;
+  allow_shared(begin, bytes), allow_shared(rest, bytes);
+  auto* first = cut ? begin : rest;
+  first<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns, boxes);
+  check_launch("delta_product");
+  if (!cut) return;
+  hopper_join(p, segments, false, kSplit, stream);
+  pdl_launch(rest, blocks, threads, bytes, stream, p, w, segments, dstates, columns, boxes);
 }
 
 template <int KT, int kRows>

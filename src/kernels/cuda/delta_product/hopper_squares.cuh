@@ -20,16 +20,6 @@ constexpr int kBlockBytes = 16 * 16 * 2;                 // of one part
 constexpr int kBlocksBytes = (6 + 4) * 2 * kBlockBytes;  // those of L below the diagonal, the D_i
 constexpr int kDiagonalRow = 20, kDiagonalBytes = 4 * 16 * kDiagonalRow * 4;  // L_ii in float32
 
-// Where piece `piece` (16 bytes) of a row lies in a swizzled tile.
-__device__ __forceinline__ uint32_t swizzled(int row, int piece) {
-  return row * 128 + ((piece ^ row) & 7) * 16;
-}
-__device__ __forceinline__ float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // ------------------------------------------------------------------------------------- vectors
 // The decays of a chunk as powers of two of differences of sums of logarithms, two micro-steps a
 // lane of one warp. Below 2^-150 nothing is left of a float32; sums stay so small that differences

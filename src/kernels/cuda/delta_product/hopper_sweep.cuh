@@ -13,8 +13,11 @@ struct SweepLayout {
   static __host__ __device__ int vectors(int columns) {
     return values + kValueRows * row_bytes(columns);
   }
+  static __host__ __device__ int logs(int columns) {  // with a gate, where P is made here
+    return vectors(columns) + kVectorCount * kChunk * 4;
+  }
   static __host__ __device__ int bytes(int columns) {
-    return (vectors(columns) + kVectorCount * kChunk * 4 + 1023) / 1024 * 1024;
+    return (logs(columns) + kChunk * 4 + 1023) / 1024 * 1024;
   }
   // Behind the two stages, per warp group: kResults tiles of results, and scratch for the state or
   // its gradient, which in split mode takes the place of those tiles and of one for lo.
@@ -66,6 +69,9 @@ template <class Layout> struct Sweep {
     return reinterpret_cast<const float*>(memory + turn % 2 * stage_bytes +
                                           Layout::vectors(columns));
   }
+  __device__ __forceinline__ const float* logs(int turn) const {
+    return reinterpret_cast<const float*>(memory + turn % 2 * stage_bytes + Layout::logs(columns));
+  }
   __device__ __forceinline__ uint32_t out() const {
     return shared_address(memory) + 2 * stage_bytes + threadIdx.x / 128 * Layout::kOut;
   }
@@ -73,6 +79,16 @@ template <class Layout> struct Sweep {
     return out() + Layout::kState0 + threadIdx.x / 32 % 4 * Layout::kState;
   }
 };
+
+// The logarithms of the decays up to each micro-step of a chunk, by the fetching group.
+template <class Layout>
+__device__ __forceinline__ void fetch_logs(const Sweep<Layout>& at, int turn, int chunk,
+                                           const ChunkWork& w) {
+  const int rank = at.rank();
+  if (rank < kChunk / 4)
+    copy_async(at.stage(turn) + Layout::logs(at.columns) + rank * 16,
+               w.logs + at.item(chunk) * kChunk + rank * 4);
+}
 
 // Rows of `columns` values by the fetching group.
 template <int kRows>
@@ -82,6 +98,56 @@ __device__ __forceinline__ void fetch_columns(int columns, int rank, uint32_t to
     fetch_rows_by<128, kRows, kFetchers>(rank, to, from, step, inside);
   else
     fetch_rows_by<64, kRows, kFetchers>(rank, to, from, step, inside);
+}
+
+// P^T = scale A K Q^T where the query comes after the key, by a warp group: rows of a swizzled
+// tile. Decays from one block of 16 micro-steps to another are cut at the end of the first, and all
+// factors are multiplied in the order of hopper_squares.cuh, whose bits these are.
+template <int KT, int kRows, bool kGate>
+__device__ __forceinline__ void make_P(uint32_t to, uint32_t k, uint32_t q, const Queries& queries,
+                                       float scale, [[maybe_unused]] const float* logs) {
+  float x[kRows / 8][4];
+  meet_group();  // all has come
+  wgmma::fence();
+  rows_by_rows<true, KT, kRows * 128>(x, k, q);
+  wgmma::commit();
+  const int lane = threadIdx.x % 32, row0 = threadIdx.x / 32 % 4 * 16, i = row0 + lane / 4;
+  [[maybe_unused]] float log[2], left[2], end = 0;
+  if constexpr (kGate) {
+    end = logs[row0 + 15];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      log[half] = logs[i + half * 8], left[half] = exp2_of(end - log[half]);
+  }
+  const auto last_of = [&](int r) {
+    return r < queries.rows ? queries.place + r * queries.every : -1;
+  };
+  wgmma::wait<0>();
+  wgmma::hold(x);
+#pragma unroll
+  for (int t = 0; t < kRows / 8; ++t) {
+    [[maybe_unused]] const bool later = row0 + 15 <= last_of(t / 2 * 16);
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const int last = last_of(t * 8 + lane % 4 * 2 + u);
+      float by[2] = {scale, scale};
+      if constexpr (kGate) {
+        const float at = logs[max(last, 0)], from_end = exp2_of(at - end);
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          by[half] = later ? scale * from_end * left[half] : scale * exp2_of(at - log[half]);
+      }
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        x[t][2 * half + u] = i + half * 8 <= last ? by[half] * x[t][2 * half + u] : 0.f;
+    }
+  }
+  const uint32_t at = to + (row0 + lane % 16) * 128;
+#pragma unroll
+  for (int n = 0; n < kRows / 16; ++n) {
+    const auto r = as_fragment<1>(x[2 * n], x[2 * n + 1]);
+    stmatrix(at + (((2 * n + lane / 16) ^ lane) & 7) * 16, r.part[0]);
+  }
 }
 
 }  // namespace lrnn::kernels::cuda
