@@ -62,7 +62,7 @@ TEST_F(DeltaProductSegmentsOnGpu, EqualTheRecurrenceWhereTheGateForgets) {
   auto in = make_inputs({.B = 1,
                          .T = 4200,
                          .N = 1,
-                         .H = 4,
+                         .H = 8,
                          .K = 128,
                          .V = 128,
                          .gate = true,
