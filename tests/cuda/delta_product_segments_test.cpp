@@ -17,9 +17,10 @@ const std::vector<Case> kLongCases = {
     {.B = 1, .T = 2500, .N = 1, .H = 1, .K = 128, .V = 256, .q = false},
     {.B = 3, .T = 3550, .N = 1, .H = 3, .K = 128, .V = 64},
     {.B = 1, .T = 2500, .N = 1, .H = 9, .K = 64, .V = 192, .gate = true, .state = false},
-    // Packed: one that is long, one of a few tokens, one of none.
+    // Packed: one that is long, one of a few tokens, one of none; each shorter than a segment.
     {.B = 1, .T = 2203, .N = 1, .H = 2, .K = 128, .V = 128, .lengths = {1500, 3, 0, 700}},
     {.B = 1, .T = 1203, .N = 2, .H = 2, .K = 64, .V = 128, .gate = true, .lengths = {3, 1200}},
+    {.B = 1, .T = 1600, .N = 1, .H = 2, .K = 128, .V = 128, .lengths = {400, 400, 400, 400}},
     {.B = 1, .T = 2100, .N = 1, .H = 4, .K = 128, .V = 128, .gate = true, .key_heads = 2},
 };
 

@@ -44,7 +44,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const bool cut = segments.chunks > 0;
   const unsigned begun = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
   const Stretch stretch(p, segments, blockIdx.x + begun);
-  if (cut && (stretch.first() || stretch.empty())) return;
+  // Even if no block walks, this ends after what was before it.
+  if (cut && (stretch.first() || stretch.empty())) return pdl_wait();
   sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, false,
                                          int64_t(blockIdx.y) * columns, columns, boxes, memory);
 }

@@ -312,7 +312,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const bool cut = segments.chunks > 0;
   const unsigned ended = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
   const Stretch stretch(p, segments, blockIdx.x + ended, true);
-  if (cut && (stretch.last || stretch.empty())) return;
+  // Even if no block walks, this ends after what was before it.
+  if (cut && (stretch.last || stretch.empty())) return pdl_wait();
   sweep_back<KT, kRows, kSplit, kGate, false>(
       p, w, segments, dstates, stretch, int64_t(blockIdx.y) * columns, columns, boxes, memory);
 }
