@@ -54,10 +54,10 @@ inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
 // backward together, as an H200 takes them: a chunk of a sweep 3.6 in either direction where all
 // processors walk, one of a map of 128 columns 1.4, of the map of a gradient 2.8, a step from
 // segment to segment 2. Where half as wide blocks still fit at once, the sweeps take those, and
-// three quarters of the time. The first segment is walked beside the maps, which take less time
-// where there is a gate that may have forgotten (hopper_map.cuh); so it is shorter. Packed
+// three quarters of the time. The first segment is walked beside the maps; so it is shorter. Packed
 // sequences are cut as if they were one, if there are few. Backward must choose as forward did, so
-// nothing but sizes may enter.
+// nothing but sizes may enter, and a gate of 1 must give the bits of no gate, so neither may that:
+// with one a shorter first segment would be faster, for maps begin late (hopper_map.cuh).
 inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
   Segments best;
   const int64_t sequences = p.cu_seqlens ? 1 : p.S, tiles = (p.V + 127) / 128,
@@ -73,7 +73,7 @@ inline Segments choose_segments(const DeltaProductInputs& p, int processors) {
     if (heads >= processors) break;
     const int64_t free = processors - heads,
                   rounds = (heads * (count - 2) * 2 + free - 1) / free;  // of maps
-    const double share = p.log_gate ? 0.45 : rounds < 2 ? 0.5 : 0.93;    // of the first segment
+    const double share = rounds < 2 ? 0.5 : 0.85;                        // of the first segment
     const auto each = int64_t(double(chunks) / (double(count - 1) + share)) + 1;
     const int64_t first =
         std::max({int64_t(1), int64_t(share * double(each)), chunks - (count - 1) * each});
