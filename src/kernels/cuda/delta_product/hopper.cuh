@@ -272,20 +272,25 @@ __device__ __forceinline__ void put_tile(const Fragment<1> (&x)[kSteps], uint32_
 #pragma unroll
   for (int t = 0; t < kSteps; ++t) stmatrix_transposed(at + t * 16 * 128, x[t].part[0]);
 }
-// That tile to rows first .. first+rows-1: one thread sends a box, or all of the group store. What
-// lies behind the last row of a sequence that is not packed is outside.
+// Rows first .. first+rows-1 of a tile's 64 channels.
+struct TileRows {
+  int64_t batch, first, head, channel;
+  int rows;
+  bool packed;
+};
+// That tile to rows of x that lie `step` apart: one thread sends a box, or all of the group store.
+// What lies behind the last row of a sequence that is not packed is outside.
 __device__ __forceinline__ void send_tile(const Boxes& boxes, const Rows& x, int64_t step,
-                                          uint32_t tile, int64_t batch, int64_t first, int64_t head,
-                                          int64_t channel, int rows, bool packed) {
-  if (boxes.rows > 0 && (rows == boxes.rows || !packed)) {
+                                          uint32_t tile, const TileRows& of) {
+  if (boxes.rows > 0 && (of.rows == boxes.rows || !of.packed)) {
     if (threadIdx.x % 128 == 0)
-      send_box(boxes.map, tile, int(channel), int(first), int(head), int(batch));
+      send_box(boxes.map, tile, int(of.channel), int(of.first), int(of.head), int(of.batch));
     return;
   }
-  auto* const to =
-      static_cast<uint16_t*>(x.data) + batch * x.batch + first * step + head * x.head + channel;
+  auto* const to = static_cast<uint16_t*>(x.data) + of.batch * x.batch + of.first * step +
+                   of.head * x.head + of.channel;
 #pragma unroll 1
-  for (int at = threadIdx.x % 128; at < rows * 8; at += 128) {
+  for (int at = threadIdx.x % 128; at < of.rows * 8; at += 128) {
     uint4 y;
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];\n"
                  : "=r"(y.x), "=r"(y.y), "=r"(y.z), "=r"(y.w)

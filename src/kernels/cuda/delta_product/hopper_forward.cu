@@ -25,13 +25,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int64_t first = int64_t(unit ? tile - tiles : tile) * columns;
   if (stretch.first() ? unit : stretch.last || stretch.empty()) return;
   if (stretch.first())
-    sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, false, first, columns, boxes,
-                                           memory);
+    sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, {first, columns, memory},
+                                           boxes);
   else if constexpr (kSplit)
-    sweep<KT, kRows, kSplit, kGate, true>(p, w, segments, stretch, unit, first, columns, boxes,
-                                          memory);
+    sweep<KT, kRows, kSplit, kGate, true>(p, w, segments, stretch, {first, columns, memory, unit},
+                                          boxes);
   else
-    maps::make_map<KT, kGate>(p, w, segments, stretch, unit, first, columns, memory);
+    maps::make_map<KT, kGate>(p, w, segments, stretch, {first, columns, memory, unit});
 }
 
 // All other segments; all where there is but one.
@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const Stretch stretch(p, segments, blockIdx.x + begun);
   // Even if no block walks, this ends after what was before it.
   if (cut && (stretch.first() || stretch.empty())) return pdl_wait();
-  sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch, false,
-                                         int64_t(blockIdx.y) * columns, columns, boxes, memory);
+  sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch,
+                                         {int64_t(blockIdx.y) * columns, columns, memory}, boxes);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>

@@ -211,12 +211,12 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
       const bool packed = p.cu_seqlens;
       if (p.q.data) {
         const Queries queries(p, first, count);
-        send_tile(boxes.o, p.o, p.o.token, out, at.span.b, at.span.t0 + queries.token, at.h,
-                  channel, queries.rows, packed);
+        send_tile(boxes.o, p.o, p.o.token, out,
+                  {at.span.b, at.span.t0 + queries.token, at.h, channel, queries.rows, packed});
       }
       if (p.error)
-        send_tile(boxes.e, boxes.errors, p.V, out + L::kResult, at.span.b, at.span.t0 * p.N + first,
-                  at.h, channel, count, packed);
+        send_tile(boxes.e, boxes.errors, p.V, out + L::kResult,
+                  {at.span.b, at.span.t0 * p.N + first, at.h, channel, count, packed});
     }
     send_commit();
   }
@@ -313,15 +313,13 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
 };
 
 // D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
-//
-// A block of `columns` columns: of M for `unit`, else of values.
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
 __device__ __forceinline__ void sweep(const DeltaProductForward& p, const ChunkWork& w,
-                                      const Segments& segments, const Stretch& stretch, bool unit,
-                                      int64_t first, int columns, const Leaving& boxes,
-                                      unsigned char* memory) {
+                                      const Segments& segments, const Stretch& stretch,
+                                      const Columns& of, const Leaving& boxes) {
   using Run = Forward<KT, kRows, kSplit, kGate, kMap>;
-  const Sweep<typename Run::L> at{stretch, p, memory, columns, first};
+  const bool unit = of.unit;
+  const Sweep<typename Run::L> at{stretch, p, of.memory, of.count, of.first};
   const Pipeline pipeline(at.pipeline(), at.groups);
   pdl_wait();
   const Run run{p, w, at, pipeline, boxes, unit};

@@ -230,7 +230,7 @@ __device__ __forceinline__ int forgotten_before(const DeltaProductForward& p, co
   return stretch.begin;
 }
 
-// A block of `columns` columns from `first` on, of M or of B.
+// Columns of M or of B.
 //
 // Where the gates have forgotten what was before some chunk, the map from there on is walked first.
 // If its M is zero, to the last bit of the parts in which it is kept, M of the segment is zero,
@@ -238,9 +238,9 @@ __device__ __forceinline__ int forgotten_before(const DeltaProductForward& p, co
 template <int KT, bool kGate>
 __device__ __forceinline__ void make_map(const DeltaProductForward& p, const ChunkWork& w,
                                          const Segments& segments, const Stretch& stretch,
-                                         bool unit, int64_t first, int columns,
-                                         unsigned char* memory) {
+                                         const Columns& of) {
   using At = Places<KT>;
+  const auto [first, columns, memory, unit] = of;
   const int groups = columns / 64;
   const Meeting meeting(shared_address(memory) + At::barriers, groups);
   auto* const left = reinterpret_cast<volatile int*>(memory + At::barriers + kSlots * 24);

@@ -204,8 +204,9 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
     meet_group();
     if (chunk < at.stretch.end) {
       const int64_t first = int64_t(chunk) * kChunk;
-      send_tile(boxes, p.dv, p.dv.step, at.out(), at.span.b, at.span.t0 * p.N + first, at.h,
-                at.v0 - at.own % 64, at.count(first), p.cu_seqlens);
+      send_tile(boxes, p.dv, p.dv.step, at.out(),
+                {at.span.b, at.span.t0 * p.N + first, at.h, at.v0 - at.own % 64, at.count(first),
+                 p.cu_seqlens != nullptr});
     }
     send_commit();
   }
@@ -236,18 +237,26 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Backward
   }
 };
 
+// What all blocks of the reverse sweep are given.
+struct Given {
+  const DeltaProductBackward& p;
+  const ChunkWork& w;
+  const Segments& segments;
+  const StateGradients& dstates;
+  const Boxes& boxes;
+};
+
 // dD = diag(r) K G' + P^T dO,  Y = T^T dD,  dV = diag(beta) Y,
 // G = a_C G' + (scale diag(a) Q)^T dO - (diag(beta a) K)^T Y
 template <int KT, int kRows, bool kSplit, bool kGate, bool kMap>
-__device__ __forceinline__ void sweep_back(const DeltaProductBackward& p, const ChunkWork& w,
-                                           const Segments& segments, const StateGradients& dstates,
-                                           const Stretch& stretch, int64_t first, int columns,
-                                           const Boxes& boxes, unsigned char* memory) {
+__device__ __forceinline__ void sweep_back(const Given& given, const Stretch& stretch,
+                                           const Columns& of) {
   using Run = Backward<KT, kRows, kSplit, kGate, kMap>;
-  const Sweep<typename Run::L> at{stretch, p, memory, columns, first};
+  const auto& [p, w, segments, dstates, boxes] = given;
+  const Sweep<typename Run::L> at{stretch, p, of.memory, of.count, of.first};
   if (!p.q.data) {  // no outputs: their gradient is zero, and so are the products with it
     for (int i = threadIdx.x; i < 2 * at.stage_bytes / 4; i += blockDim.x)
-      reinterpret_cast<uint32_t*>(memory)[i] = 0;
+      reinterpret_cast<uint32_t*>(of.memory)[i] = 0;
     wgmma::publish();
   }
   const Pipeline pipeline(at.pipeline(), at.groups);
@@ -292,14 +301,13 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   extern __shared__ __align__(1024) unsigned char memory[];
   pdl_trigger();
   const Stretch stretch(p, segments, blockIdx.x, true);
-  const int64_t first = int64_t(blockIdx.y) * columns;
+  const Columns of{int64_t(blockIdx.y) * columns, columns, memory};
+  const Given given{p, w, segments, dstates, boxes};
   if (stretch.empty() || (stretch.first() && !stretch.last)) return;
   if (stretch.last)
-    sweep_back<KT, kRows, kSplit, kGate, false>(p, w, segments, dstates, stretch, first, columns,
-                                                boxes, memory);
+    sweep_back<KT, kRows, kSplit, kGate, false>(given, stretch, of);
   else
-    sweep_back<KT, kRows, kSplit, kGate, true>(p, w, segments, dstates, stretch, first, columns,
-                                               boxes, memory);
+    sweep_back<KT, kRows, kSplit, kGate, true>(given, stretch, of);
 }
 
 // All other segments; all where there is but one.
@@ -314,8 +322,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const Stretch stretch(p, segments, blockIdx.x + ended, true);
   // Even if no block walks, this ends after what was before it.
   if (cut && (stretch.last || stretch.empty())) return pdl_wait();
-  sweep_back<KT, kRows, kSplit, kGate, false>(
-      p, w, segments, dstates, stretch, int64_t(blockIdx.y) * columns, columns, boxes, memory);
+  sweep_back<KT, kRows, kSplit, kGate, false>({p, w, segments, dstates, boxes}, stretch,
+                                              {int64_t(blockIdx.y) * columns, columns, memory});
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>

@@ -30,6 +30,15 @@ struct SweepLayout {
   }
 };
 
+// What a block makes: `count` columns from `first` on, of values or, for `unit`, of a map's M; and
+// its shared memory.
+struct Columns {
+  int64_t first;
+  int count;
+  unsigned char* memory;
+  bool unit = false;
+};
+
 // Where a block stands: a stretch of a sequence, a head, `columns` value channels from v_tile on,
 // of which a warp has 16 from v0 on.
 template <class Layout> struct Sweep {

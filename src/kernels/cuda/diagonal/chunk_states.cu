@@ -153,9 +153,15 @@ __global__ void __launch_bounds__(128)
     if (key < p.K && column + j < p.V) static_cast<float*>(end)[outside + j] = S.x[j];
 }
 
+// What the walk begins with, or null for zeros, and where it leaves what it ends with, or null.
+struct Ends {
+  const void* begin;
+  void* end;
+};
+
 template <bool kReverse>
 void make_states(const DiagonalInputs& p, const Rows& keys, const Rows& values, const GlaStates& to,
-                 const void* begin, void* end, cudaStream_t stream) {
+                 const Ends& ends, cudaStream_t stream) {
   with_gla_keys(p, [&](auto number) {
     constexpr int kKeys = decltype(number)::value;
     constexpr int kBytes = kGlaTokens * kKeys * 6 + GlaShape<kKeys>::Values::kBytes;
@@ -169,7 +175,7 @@ void make_states(const DiagonalInputs& p, const Rows& keys, const Rows& values, 
     const int64_t blocks = elements / (few ? 256 : 512);
     check(blocks < (int64_t(1) << 31), "[diagonal] too many states for a grid");
     auto* const kernel = few ? walk<kKeys, 2, kReverse> : walk<kKeys, 4, kReverse>;
-    kernel<<<unsigned(blocks), 128, 0, stream>>>(p, to, begin, end);
+    kernel<<<unsigned(blocks), 128, 0, stream>>>(p, to, ends.begin, ends.end);
   });
 }
 
@@ -178,10 +184,10 @@ void make_states(const DiagonalInputs& p, const Rows& keys, const Rows& values, 
 int64_t diagonal_chunk_states(const DiagonalInputs& p) { return GlaStates(p, nullptr).total; }
 
 void gla_states(const DiagonalForward& p, const GlaStates& to, cudaStream_t stream) {
-  make_states<false>(p, p.k, p.v, to, p.state, p.final_state, stream);
+  make_states<false>(p, p.k, p.v, to, {p.state, p.final_state}, stream);
 }
 void gla_dstates(const DiagonalBackward& p, const GlaStates& to, cudaStream_t stream) {
-  make_states<true>(p, p.q, p.d_o, to, p.d_final_state, p.dstate, stream);
+  make_states<true>(p, p.q, p.d_o, to, {p.d_final_state, p.dstate}, stream);
 }
 
 }  // namespace lrnn::kernels::cuda

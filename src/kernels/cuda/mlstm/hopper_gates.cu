@@ -100,9 +100,16 @@ struct Token {
   float f = 0;
   bool took = true;  // whether m is i
 };
+// Row t of a chunk, `at` in what is [B,T,H].
+struct TokenPlace {
+  int64_t chunk;
+  int t;
+  int64_t at;
+};
 __device__ __forceinline__ Token token_at(const MlstmBackward& p, const HopperKept& kept,
-                                          const HopperWork& work, int64_t chunk, int t, int64_t at,
+                                          const HopperWork& work, const TokenPlace& place,
                                           float m_before) {
+  const auto [chunk, t, at] = place;
   Token out;
   const float* const slopes = work.slopes + chunk * kSlopes * 64 + t;
   double before = 0;
@@ -210,7 +217,7 @@ __global__ void __launch_bounds__(kThreads)
     Token token;
     if (inside)
       token = token_at(
-          p, kept, work, number_of(chunk), row, at,
+          p, kept, work, {number_of(chunk), row, at},
           t > 0 ? kept.records[(number_of((t - 1) / 64) * kRecords + kM) * 64 + (t - 1) % 64]
                 : m_first);
     if (row == 63)
