@@ -9,14 +9,23 @@ namespace {
 
 using namespace forward;
 
-// The first segments, which begin with the sequences, and the maps of all between them and the
-// last.
-template <int KT, int kRows, bool kSplit, bool kGate>
+// kBegin: the first segments, which begin with the sequences, and the maps of all between them and
+// the last. Else all other segments; all where there is but one.
+template <int KT, int kRows, bool kSplit, bool kGate, bool kBegin>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_begin(DeltaProductForward p, ChunkWork w, Segments segments, int columns,
+    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns,
                  const __grid_constant__ Leaving boxes) {
   extern __shared__ __align__(1024) unsigned char memory[];
   pdl_trigger();
+  if constexpr (!kBegin) {
+    const bool cut = segments.chunks > 0;
+    const unsigned begun = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
+    const Stretch stretch(p, segments, blockIdx.x + begun);
+    // Even if no block walks, this ends after what was before it.
+    if (cut && (stretch.first() || stretch.empty())) return pdl_wait();
+    return sweep<KT, kRows, kSplit, kGate, false>(
+        p, w, segments, stretch, {int64_t(blockIdx.y) * columns, columns, memory}, boxes);
+  }
   // Tiles of values, then those of M: what follows the same keys runs at the same time.
   const unsigned tiles = unsigned(p.V) / columns, all = tiles + (KT + columns - 1) / columns,
                  tile = blockIdx.x % all;
@@ -32,22 +41,6 @@ __global__ void __launch_bounds__(kMostThreads, 1)
                                           boxes);
   else
     maps::make_map<KT, kGate>(p, w, segments, stretch, {first, columns, memory, unit});
-}
-
-// All other segments; all where there is but one.
-template <int KT, int kRows, bool kSplit, bool kGate>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_sweep(DeltaProductForward p, ChunkWork w, Segments segments, int columns,
-                 const __grid_constant__ Leaving boxes) {
-  extern __shared__ __align__(1024) unsigned char memory[];
-  pdl_trigger();
-  const bool cut = segments.chunks > 0;
-  const unsigned begun = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
-  const Stretch stretch(p, segments, blockIdx.x + begun);
-  // Even if no block walks, this ends after what was before it.
-  if (cut && (stretch.first() || stretch.empty())) return pdl_wait();
-  sweep<KT, kRows, kSplit, kGate, false>(p, w, segments, stretch,
-                                         {int64_t(blockIdx.y) * columns, columns, memory}, boxes);
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
@@ -66,7 +59,7 @@ void launch_all(const DeltaProductForward& p, const ChunkWork& w, const Segments
     const int64_t slots = segment_slots(p, segments), inner = slots > 2 * p.S ? slots - 2 * p.S : 0;
     const int columns = columns_of(p.V, (p.S * p.V + inner * (p.V + KT)) * p.H / 128);
     const int64_t tiles = p.V / columns, units = (KT + columns - 1) / columns;
-    auto* kernel = hopper_begin<KT, kRows, kSplit, kGate>;
+    auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, true>;
     const int most = kSplit ? bytes(columns) : max(bytes(columns), maps::Places<KT>::all);
     allow_shared(kernel, most);
     // Without the last segments, where they are the last blocks.
@@ -77,7 +70,7 @@ void launch_all(const DeltaProductForward& p, const ChunkWork& w, const Segments
     walks = (p.cu_seqlens ? slots : slots - p.S) * p.H;
   }
   const int columns = columns_of(p.V, walks * p.V / 128);
-  auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate>;
+  auto* kernel = hopper_sweep<KT, kRows, kSplit, kGate, false>;
   allow_shared(kernel, bytes(columns));
   pdl_launch(kernel, dim3(unsigned(walks), unsigned(p.V / columns)), columns * 2 + kFetchers,
              bytes(columns), stream, p, w, segments, columns, boxes);

@@ -192,6 +192,18 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
     send_commit();
   }
 
+  // A chunk's stage, once it is filled.
+  struct Filled {
+    int turn;
+    uint32_t stage;
+    const float* vectors;
+  };
+  __device__ __forceinline__ Filled filled(int chunk) const {
+    const int turn = chunk - at.stretch.begin;
+    pipeline.wait_filled(turn);
+    return {turn, at.stage(turn), at.vectors(turn)};
+  }
+
   // ------------------------------------------------------------------- operands of one part
   // What leaves a chunk later, while the next one's first products run.
   struct Results {
@@ -223,10 +235,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
   // A chunk; `a` is S as an operand.
   __device__ __forceinline__ void walk(State& S, Fragment<1> (&a)[kSteps], Results& results,
                                        int chunk) const {
-    const int turn = chunk - at.stretch.begin;
-    pipeline.wait_filled(turn);
-    const uint32_t stage = at.stage(turn);
-    const float* const vectors = at.vectors(turn);
+    const auto [turn, stage, vectors] = filled(chunk);
     Square R, D;
     Reads O;
     start(R, O, a, stage);
@@ -282,10 +291,7 @@ template <int KT, int kRows, bool kSplit, bool kGate, bool kMap> struct Forward 
   // ----------------------------------------------------------------------------------- split
   // A chunk. What is started runs while something else is done.
   __device__ __forceinline__ void walk(State& S, int chunk) const {
-    const int turn = chunk - at.stretch.begin;
-    pipeline.wait_filled(turn);
-    const uint32_t stage = at.stage(turn);
-    const float* const vectors = at.vectors(turn);
+    const auto [turn, stage, vectors] = filled(chunk);
     Square R, D;
     Reads O;
     Fragment<kParts> a[kSteps], d[4];
@@ -333,27 +339,22 @@ __device__ __forceinline__ void sweep(const DeltaProductForward& p, const ChunkW
   typename Run::State S;
   const int64_t segment = stretch.at(p), matrix = p.K * p.V, v = at.v0 + threadIdx.x % 32 / 4;
   const float* const initial = static_cast<const float*>(p.state);
-  const auto between = [&](int64_t n) { return segments.between + n * (kSplit ? p.K : KT) * p.V; };
+  const Between<KT, kSplit> between(segments, at);
   if (kMap && unit)
     unit_state(S, p.K, v);
   else if (kMap)
     clear(S);
   else if (stretch.first())
     read_state(S, initial ? initial + at.head * matrix : nullptr, p.K, p.V, v);
-  else if constexpr (kSplit)
-    read_state(S, between(segment - p.H), p.K, p.V, v);
   else
-    get_between(S, place_between<KT / 8>(between(segment - p.H), at.v_tile));
+    between.read(S, segment - p.H);
   run.walk_all(S);
   if (kMap && unit) {
     if (v < KT) write_state(S, segments.maps + segment * KT * KT, p.K, KT, v);
   } else if (!kMap && stretch.last) {
     write_state(S, static_cast<float*>(p.final_state) + at.head * matrix, p.K, p.V, v);
   } else if (kMap || stretch.first()) {
-    if constexpr (kSplit)
-      write_state(S, between(segment), p.K, p.V, v);
-    else
-      put_between(S, place_between<KT / 8>(between(segment), at.v_tile));
+    between.write(S, segment);
   }
 }
 

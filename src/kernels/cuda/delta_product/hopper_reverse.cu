@@ -272,34 +272,39 @@ __device__ __forceinline__ void sweep_back(const Given& given, const Stretch& st
   typename Run::State G;
   const int64_t segment = stretch.at(p), matrix = p.K * p.V, v = at.v0 + threadIdx.x % 32 / 4;
   const float* const final = static_cast<const float*>(p.d_final_state);
-  const auto between = [&](int64_t n) { return segments.between + n * (kSplit ? p.K : KT) * p.V; };
+  const Between<KT, kSplit> between(segments, at);
   if (kMap)
     clear(G);
   else if (stretch.last)
     read_state(G, final ? final + at.head * matrix : nullptr, p.K, p.V, v);
-  else if constexpr (kSplit)
-    read_state(G, between(segment + p.H), p.K, p.V, v);
   else
-    get_between(G, place_between<KT / 8>(between(segment + p.H), at.v_tile));
+    between.read(G, segment + p.H);
   run.walk_all(G);
   if (!kMap && stretch.first()) {
     if (p.dstate) write_state(G, static_cast<float*>(p.dstate) + at.head * matrix, p.K, p.V, v);
   } else if (kMap || stretch.last) {
-    if constexpr (kSplit)
-      write_state(G, between(segment), p.K, p.V, v);
-    else
-      put_between(G, place_between<KT / 8>(between(segment), at.v_tile));
+    between.write(G, segment);
   }
 }
 
-// The last segments, which end with the sequences, and the maps of those between them and the
-// first.
-template <int KT, int kRows, bool kSplit, bool kGate>
+// kEnd: the last segments, which end with the sequences, and the maps of those between them and the
+// first. Else all other segments; all where there is but one.
+template <int KT, int kRows, bool kSplit, bool kGate, bool kEnd>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_end(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
-               int columns, const __grid_constant__ Boxes boxes) {
+    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
+                int columns, const __grid_constant__ Boxes boxes) {
   extern __shared__ __align__(1024) unsigned char memory[];
   pdl_trigger();
+  if constexpr (!kEnd) {
+    const bool cut = segments.chunks > 0;
+    const unsigned ended = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
+    const Stretch stretch(p, segments, blockIdx.x + ended, true);
+    // Even if no block walks, this ends after what was before it.
+    if (cut && (stretch.last || stretch.empty())) return pdl_wait();
+    return sweep_back<KT, kRows, kSplit, kGate, false>(
+        {p, w, segments, dstates, boxes}, stretch,
+        {int64_t(blockIdx.y) * columns, columns, memory});
+  }
   const Stretch stretch(p, segments, blockIdx.x, true);
   const Columns of{int64_t(blockIdx.y) * columns, columns, memory};
   const Given given{p, w, segments, dstates, boxes};
@@ -308,22 +313,6 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     sweep_back<KT, kRows, kSplit, kGate, false>(given, stretch, of);
   else
     sweep_back<KT, kRows, kSplit, kGate, true>(given, stretch, of);
-}
-
-// All other segments; all where there is but one.
-template <int KT, int kRows, bool kSplit, bool kGate>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    hopper_back(DeltaProductBackward p, ChunkWork w, Segments segments, StateGradients dstates,
-                int columns, const __grid_constant__ Boxes boxes) {
-  extern __shared__ __align__(1024) unsigned char memory[];
-  pdl_trigger();
-  const bool cut = segments.chunks > 0;
-  const unsigned ended = cut && !p.cu_seqlens ? unsigned(p.S * p.H) : 0;
-  const Stretch stretch(p, segments, blockIdx.x + ended, true);
-  // Even if no block walks, this ends after what was before it.
-  if (cut && (stretch.last || stretch.empty())) return pdl_wait();
-  sweep_back<KT, kRows, kSplit, kGate, false>({p, w, segments, dstates, boxes}, stretch,
-                                              {int64_t(blockIdx.y) * columns, columns, memory});
 }
 
 template <int KT, int kRows, bool kSplit, bool kGate>
@@ -337,7 +326,8 @@ void launch_all(const DeltaProductBackward& p, const ChunkWork& w, const Segment
   const Boxes boxes = kSplit ? Boxes() : boxes_of(p, p.dv, p.V, false);
   const dim3 blocks(unsigned(walks), unsigned(p.V / columns));
   const int threads = columns * 2 + kFetchers;
-  auto *begin = hopper_end<KT, kRows, kSplit, kGate>, *rest = hopper_back<KT, kRows, kSplit, kGate>;
+  auto *begin = hopper_back<KT, kRows, kSplit, kGate, true>,
+       *rest = hopper_back<KT, kRows, kSplit, kGate, false>;
   allow_shared(begin, bytes), allow_shared(rest, bytes);
   auto* first = cut ? begin : rest;
   first<<<blocks, threads, bytes, stream>>>(p, w, segments, dstates, columns, boxes);

@@ -89,6 +89,36 @@ template <class Layout> struct Sweep {
   }
 };
 
+// The states between segments, or their gradients, of this block's columns.
+template <int KT, bool kSplit> struct Between {
+  float* states;
+  int64_t K, V, v, v_tile;
+  template <class At>
+  __device__ __forceinline__ Between(const Segments& segments, const At& at)
+      : states(segments.between),
+        K(at.p.K),
+        V(at.p.V),
+        v(at.v0 + threadIdx.x % 32 / 4),
+        v_tile(at.v_tile) {}
+
+  __device__ __forceinline__ float* of(int64_t segment) const {
+    return states + segment * (kSplit ? K : KT) * V;
+  }
+  template <class State> __device__ __forceinline__ void read(State& S, int64_t segment) const {
+    if constexpr (kSplit)
+      read_state(S, of(segment), K, V, v);
+    else
+      get_between(S, place_between<KT / 8>(of(segment), v_tile));
+  }
+  template <class State>
+  __device__ __forceinline__ void write(const State& S, int64_t segment) const {
+    if constexpr (kSplit)
+      write_state(S, of(segment), K, V, v);
+    else
+      put_between(S, place_between<KT / 8>(of(segment), v_tile));
+  }
+};
+
 // The logarithms of the decays up to each micro-step of a chunk, by the fetching group.
 template <class Layout>
 __device__ __forceinline__ void fetch_logs(const Sweep<Layout>& at, int turn, int chunk,

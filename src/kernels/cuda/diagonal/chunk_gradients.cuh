@@ -129,21 +129,28 @@ template <int kKeys> struct Chunk {
     __syncwarp();
   }
 
+  // This warp's blocks of 16 x 16 on and below the diagonal of A.
+  template <class F> __device__ __forceinline__ void each_block_of_A(F&& f) const {
+#pragma unroll
+    for (int n = 0; n < kBlocksOfA; ++n) {
+      const int i = on.warp + n * Shape::kWarps;
+      if (i >= 10) continue;
+      const int row = i < 1 ? 0 : i < 3 ? 1 : i < 6 ? 2 : 3;
+      f(n, row, i - row * (row + 1) / 2);
+    }
+  }
+
   // Over a tile of columns: dA, S d_o, G v, and this warp's share of what S leaves in G, a key's
   // sum on the diagonal.
   __device__ __forceinline__ void add_values(Tile (&dA)[kBlocksOfA], float (&read)[2][2][4],
                                              float (&written)[2][2][4], Tile (&through)[2]) const {
     const Values d_o(memory + At::d_o), v(memory + At::v);
     const State S(memory + At::S), G(memory + At::G);
-#pragma unroll
-    for (int n = 0; n < kBlocksOfA; ++n) {
-      const int i = on.warp + n * Shape::kWarps;
-      if (i >= 10) continue;
-      const int row = i < 1 ? 0 : i < 3 ? 1 : i < 6 ? 2 : 3, column = i - row * (row + 1) / 2;
+    each_block_of_A([&](int n, int row, int column) {
 #pragma unroll
       for (int c = 0; c < kGlaColumns; c += 16)
         multiply(dA[n][0], dA[n][1], d_o.a_rows(16 * row, c), v.b_rows(c, 16 * column));
-    }
+    });
     const int token = on.block * kGlaBlock, key = on.group * 32;
 #pragma unroll
     for (int c = 0; c < kGlaColumns; c += 16) {
@@ -167,11 +174,7 @@ template <int kKeys> struct Chunk {
 
   __device__ __forceinline__ void share_dA(const Tile (&dA)[kBlocksOfA]) const {
     const float scale = float(p.scale);
-#pragma unroll
-    for (int n = 0; n < kBlocksOfA; ++n) {
-      const int i = on.warp + n * Shape::kWarps;
-      if (i >= 10) continue;
-      const int row = i < 1 ? 0 : i < 3 ? 1 : i < 6 ? 2 : 3, column = i - row * (row + 1) / 2;
+    each_block_of_A([&](int n, int row, int column) {
 #pragma unroll
       for (int t = 0; t < 2; ++t)
 #pragma unroll
@@ -179,7 +182,7 @@ template <int kKeys> struct Chunk {
           *reinterpret_cast<float2*>(
               dA_at(16 * row + on.g + 8 * half, 16 * column + 8 * t + 2 * on.c)) =
               make_float2(scale * dA[n][t][2 * half], scale * dA[n][t][2 * half + 1]);
-    }
+    });
   }
   __device__ __forceinline__ void share_through(const Tile (&through)[2]) const {
 #pragma unroll
