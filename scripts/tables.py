@@ -17,6 +17,7 @@ import sys
 from functools import partial
 
 import lm_tables
+import peer_tables
 import steady_tables
 from measurements import RESULTS, ROOT, cells, digits, in_archive, lines, power, score, source, spread, table
 
@@ -338,7 +339,7 @@ def extracted():
 
 
 TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
-          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, *steady_tables.TABLES]
+          cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, *steady_tables.TABLES, *peer_tables.TABLES]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
