@@ -207,14 +207,6 @@ template <class State, class Visit> void fields(State& state, Visit&& visit) {
   visit("best_step", state.best_step);
 }
 
-template <class Growth, class Visit> void growth_fields(Growth& growth, Visit&& visit) {
-  visit("length", growth.length);
-  visit("then", growth.then);
-  visit("batches", growth.batches);
-  visit("right", growth.right);
-  visit("targets", growth.targets);
-}
-
 }  // namespace
 
 std::string print(const RunState& state) {
@@ -223,8 +215,8 @@ std::string print(const RunState& state) {
   if (state.best_validation) json["best_validation"] = *state.best_validation;
   if (state.best_loss) json["best_loss"] = *state.best_loss;
   if (state.growth)
-    growth_fields(*state.growth,
-                  [&](const char* key, int64_t value) { json["growth"][key] = value; });
+    training::Growth::fields(*state.growth,
+                             [&](const char* key, int64_t value) { json["growth"][key] = value; });
   return json.dump(2) + "\n";
 }
 
@@ -239,7 +231,7 @@ RunState parse_state(const std::string& text, const std::string& where) {
       state.best_validation = json.at("best_validation").get<double>();
     if (json.contains("best_loss")) state.best_loss = json.at("best_loss").get<double>();
     if (json.contains("growth"))
-      growth_fields(state.growth.emplace(), [&](const char* key, int64_t& value) {
+      training::Growth::fields(state.growth.emplace(), [&](const char* key, int64_t& value) {
         json.at("growth").at(key).get_to(value);
       });
   } catch (const nlohmann::json::exception& e) {

@@ -33,11 +33,10 @@ struct TrainConfig {
     visit("warmup", warmup, "updates over which the rate rises linearly from 0", at_least(0));
     visit("grow_at", grow_at,
           "words begin with 2 letters (or the shortest of training, where a task asks at the end "
-          "of a "
-          "word only) and become a quarter longer, up to the length of training, "
-          "whenever this share of the letters of 50 batches was answered right, and half as long "
-          "when less than half was: what a letter does is learnt from short words; such as 0.98; "
-          "0: whole words from the start. Not for texts",
+          "of a word only) and become a quarter longer, up to the length of training, whenever "
+          "this share of the letters of 50 batches was answered right, and half as long when less "
+          "than half was: what a letter does is learnt from short words; such as 0.98; 0: whole "
+          "words from the start. Not for texts",
           between(0, 1));
     visit("schedule", schedule, "what the rate does after the warm-up", {"cosine", "constant"});
     visit("lr_floor", lr_floor, "the cosine ends at this fraction of lr", between(0, 1));

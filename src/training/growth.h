@@ -19,6 +19,12 @@ struct Growth {
   // After every batch; one that was skipped says nothing.
   void saw(const TrainConfig& train, Range words, int64_t right, int64_t targets);
 
+  // What going on later needs, for both directions.
+  template <class Self, class Visit> static void fields(Self& growth, Visit&& visit) {
+    visit("length", growth.length), visit("then", growth.then);
+    visit("batches", growth.batches), visit("right", growth.right);
+    visit("targets", growth.targets);
+  }
   bool operator==(const Growth&) const = default;
 };
 
