@@ -18,7 +18,7 @@ def rms_norm(B, T, D):
     def theirs(x):
         from liger_kernel.ops.rms_norm import LigerRMSNormFunction
 
-        # Its default writes the gradient over what came in: allowed here as in a model.
+        # Not in place: its default writes over the gradient that comes in, which is wanted again here.
         return LigerRMSNormFunction.apply(x["x"], x["weight"], EPS, 0.0, "llama", False), None
 
     return Case("rms_norm", dict(B=B, T=T, D=D, dtype="bf16"), inputs, definition,
