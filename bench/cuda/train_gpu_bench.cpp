@@ -165,6 +165,13 @@ void all() {
     step("parity, 256 words of 64", parity, {"task.train.length=[64, 64]"}, precision);
     step("S3, 1024 words of 128", s3, {"train.batch=1024"}, precision);
   }
+  // The other models of that table.
+  for (const auto& [name, file] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"Transformer", "transformer"},
+                                                                  {"mLSTM", "xlstm10"},
+                                                                  {"sLSTM", "xlstm01"},
+                                                                  {"Mamba [-1,1]", "mamba_2"}})
+    step(cat("parity, ", name), cat("configs/chomsky/parity_", file, ".yaml"), {}, "bfloat16");
   evaluation(parity);
   for (const int64_t sequences : {1, 256}) decoding(parity, sequences);
   for (const int64_t count : {1, 2, 4, 8, 16}) seeds(count, parity, {"task.train.length=[64, 64]"});
