@@ -50,7 +50,7 @@ struct CupsConfig {
     q.answers = cups;
     q.shortest = kCupsShortest;
     q.beyond = -1;  // swaps count; the ball's first place does not
-    q.train_on_all = train.on_the_way();
+    if (train.on_the_way()) q.on_the_way = q.answer;
     q.draw = [n = cups, last = q.automaton.symbols - 1](Random& random, Range length) {
       std::vector<int64_t> tokens(size_t(random.between(length.lo, length.hi) + 1));
       tokens[0] = random.between(0, n - 1);

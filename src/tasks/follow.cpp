@@ -38,15 +38,13 @@ class Last final : public Task {
     Example out;
     out.input = q_.draw(random, length);
     out.target.assign(out.input.size(), -1);
-    if (split == Split::kTrain && q_.train_on_all) {
-      int64_t state = q_.automaton.start;
-      for (size_t t = 0; t < out.input.size(); ++t) {
-        state = q_.automaton.step(state, out.input[t]);
-        out.target[t] = q_.answer[static_cast<size_t>(state)];
-      }
-    } else {
-      out.target.back() = q_.answer[static_cast<size_t>(q_.automaton.read(out.input))];
+    int64_t state = q_.automaton.start;
+    for (size_t t = 0; t < out.input.size(); ++t) {
+      state = q_.automaton.step(state, out.input[t]);
+      if (split == Split::kTrain && !q_.on_the_way.empty())
+        out.target[t] = q_.on_the_way[static_cast<size_t>(state)];
     }
+    out.target.back() = q_.answer[static_cast<size_t>(state)];
     out.length = static_cast<int64_t>(out.input.size()) + q_.beyond;
     return out;
   }

@@ -21,8 +21,8 @@ struct AskLast {
   std::vector<int64_t> letters;   // the tokens that words are made of
   int64_t answers = 2;            // how many different ones: chance is 1 in so many
   int64_t shortest = 2;
-  int64_t beyond = 1;         // what a length counts beyond the tokens: the answer
-  bool train_on_all = false;  // training asks after every token that has an answer
+  int64_t beyond = 1;                    // what a length counts beyond the tokens: the answer
+  std::vector<int64_t> on_the_way = {};  // answers that training asks for before the last, likewise
   std::function<std::vector<int64_t>(Random&, Range)> draw;  // a word for a range of lengths
 };
 MutableTask follow(AskLast question);

@@ -59,9 +59,16 @@ std::vector<int64_t> draw(Random& random, Range length, int64_t m) {
   return tokens;
 }
 
+struct Train : AskedKeys {
+  template <class Visit> void fields(Visit&& visit) {
+    visit_them(visit, kShortest, "shortest and longest training sequence",
+               "ask for the value at the end, or also after every number (easier)");
+  }
+};
+
 struct Config {
   int64_t modulus = 5;
-  TrainKeys<3, 40, kShortest> train;
+  Train train;
   EvalKeys<40, 256, 8192, kShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is the answer",
@@ -81,6 +88,13 @@ struct Config {
     for (int64_t i = 0; i < modulus; ++i) {
       q.automaton.symbol_names.push_back(std::to_string(i));
       q.answer[static_cast<size_t>(reader.after_equals(i))] = kNumbers + i;
+    }
+    if (train.on_the_way()) {
+      q.on_the_way = q.answer;
+      for (int64_t sum = 0; sum < modulus; ++sum)
+        for (int64_t term = 0; term < modulus; ++term)
+          q.on_the_way[static_cast<size_t>(reader.after_number(sum, term))] =
+              kNumbers + (sum + term) % modulus;
     }
     for (int64_t x = kPlus; x < kNumbers + modulus; ++x) q.letters.push_back(x);
     q.answers = modulus;

@@ -35,7 +35,7 @@ struct Config {
     q.letters = {kZero, kOne};
     q.answers = 2;
     q.shortest = kShortest;
-    q.train_on_all = train.on_the_way();
+    if (train.on_the_way()) q.on_the_way = q.answer;
     q.draw = draw;
     return follow(std::move(q));
   }

@@ -98,6 +98,26 @@ TEST(ModularArithmetic, ThePublishedExample) {
   EXPECT_TRUE(found);
 }
 
+// With targets: all training asks for the value after every number, too, and nothing else changes.
+TEST(ModularArithmetic, TargetsAfterEveryNumber) {
+  const auto all = make(Section::from_text("{name: modular_arithmetic, train: {targets: all}}"));
+  for (uint64_t i = 0; i < 500; ++i) {
+    const auto e = all->sample(11, Split::kTrain, i),
+               last = arithmetic->sample(11, Split::kTrain, i);
+    ASSERT_EQ(e.input, last.input);
+    ASSERT_EQ(e.target.back(), last.target.back());
+    std::string words;
+    for (size_t t = 0; t + 1 < e.input.size(); ++t) {
+      words += all->word(e.input[t]) + ' ';
+      const bool number = e.input[t] >= 5;
+      const int64_t value = number ? Calculator(words + "= ->", 5).value() : -6;
+      ASSERT_EQ(e.target[t], number ? 5 + value : -1) << words;
+    }
+    ASSERT_EQ(all->sample(11, Split::kEval, i).target,
+              arithmetic->sample(11, Split::kEval, i).target);
+  }
+}
+
 TEST(ModularArithmetic, LengthsAreOddAndUniform) {
   for (const auto split : {Split::kTrain, Split::kEval}) {
     std::map<int64_t, int64_t> lengths;
