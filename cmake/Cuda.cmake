@@ -49,7 +49,7 @@ set(nvcc_flags -std=c++20 -O3 -I${PROJECT_SOURCE_DIR}/src -Xcompiler -fPIC,-Wall
   --Werror all-warnings)
 # Code for every chip named, and once PTX, from which the driver of a chip that is newer makes its own.
 set(every_chip "")
-set(large_chips "")  # those with the shared memory the chunk kernels need
+set(large_chips "")  # those with the shared memory that chunks with a gate per key channel need
 foreach(arch ${LRNN_CUDA_ARCHS})
   set(code sm_${arch})
   if(NOT every_chip MATCHES "compute_[0-9]+\\]" AND NOT arch MATCHES "[a-z]$")
@@ -77,7 +77,7 @@ foreach(source ${cuda_sources})
   set(chips ${every_chip})
   if(name MATCHES "/hopper_")  # instructions no other chip has
     set(chips -gencode arch=compute_90a,code=sm_90a)
-  elseif(name MATCHES "^delta_product/chunk_" AND large_chips)
+  elseif(name MATCHES "^delta_product/chunk_channels" AND large_chips)
     set(chips ${large_chips})
   endif()
   add_custom_command(OUTPUT ${object}

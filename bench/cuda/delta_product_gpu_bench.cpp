@@ -1,4 +1,5 @@
 #include "bench/cuda/problem.h"
+#include "kernels/cuda/chip.h"
 
 // The delta product on the GPU, one JSON line per shape and precision: errors against the float32
 // recurrence first, then forward alone and with backward as recorded graphs, which leave the host
@@ -36,13 +37,14 @@ Json repeated_ms(const ops::DeltaProduct& in, const Tensor& d_o) {
   return {forward_ms, graph_time_of(both, 15)};
 }
 
-void run(Case c, const Ceilings& ceilings) {
+void run(Case c, const Ceilings& ceilings, int chip = 0) {
   auto in = make(c);
   const Tensor d_o = torch::randn({c.B, c.T, c.H, c.V}, in.v.options());
   double given = double(d_o.nbytes());
   for (Tensor* x : leaves(in)) given += double(x->nbytes());
   Json line = line_of(c);
   line["precision"] = c.accuracy;
+  if (chip) line["chip"] = chip;
   {
     auto exact = in;
     exact.accuracy = "exact";
@@ -60,6 +62,26 @@ void run(Case c, const Ceilings& ceilings) {
   line["peak_mib"] = peak_mib(both, given);
   if (c.G() < c.H) line["repeated_ms"] = repeated_ms(in, d_o);
   print(line);
+}
+
+// The kernels that chips of other generations get, on the one that is here. What such a chip takes
+// for them is another matter; what it would take without chunks is the row "exact".
+void as_on_other_chips(const Ceilings& ceilings) {
+  for (const int chip : {90, 100, 80, 86}) {
+    lrnn_choose_kernels_as_on(chip == 90 ? 0 : chip);
+    for (const bool gate : {false, true})
+      for (const char* accuracy : {"fast", "accurate"})
+        for (Case c : {Case{.B = 8, .T = 4096, .H = 16, .K = 128, .V = 128},
+                       Case{.B = 64, .T = 512, .H = 8, .K = 64, .V = 64}}) {
+          c.state = false, c.wide_beta = true, c.dtype = torch::kBFloat16;
+          c.gate = gate, c.accuracy = accuracy;
+          run(c, ceilings, chip), forget();
+          if (chip != 90 || gate || std::string(accuracy) != "fast") continue;
+          c.accuracy = "exact";
+          run(c, ceilings, chip), forget();
+        }
+  }
+  lrnn_choose_kernels_as_on(0);
 }
 
 // One token of every sequence, state in and out: a step of decoding.
@@ -83,13 +105,14 @@ void decode(Case c, const Ceilings& ceilings) {
 }  // namespace
 }  // namespace lrnn::bench
 
-// With the argument `shared`: heads that share keys, alone.
+// With the argument `shared`: heads that share keys, alone; with `chips`: as on other chips.
 int main(int argc, char** argv) {
   using namespace lrnn::bench;
   if (!has_gpu()) return 0;
   const bool shared = argc > 1 && std::string(argv[1]) == "shared";
   const auto ceilings = Ceilings::measure();
   print(ceilings.json());
+  if (argc > 1 && std::string(argv[1]) == "chips") return as_on_other_chips(ceilings), 0;
   for (const Case& c : lrnn::ops::delta_product_cases().timed_on_gpu)
     if (!shared || c.G() < c.H) run(c, ceilings), forget();
   if (shared) return 0;

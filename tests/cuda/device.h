@@ -19,6 +19,15 @@ inline const std::string& why_no_gpu() {
   return why;
 }
 
+// The chip that `--chip=` names, as compute capability; 0: the one that is there (main.cpp).
+inline int chip_asked_for = 0;
+
+inline bool choose_kernels_as_on(int capability) {
+  if (!why_no_gpu().empty()) return false;
+  void* const found = dlsym(RTLD_DEFAULT, "lrnn_choose_kernels_as_on");
+  return found && reinterpret_cast<bool (*)(int)>(found)(capability);
+}
+
 struct OnGpu : testing::Test {
   void SetUp() override {
     if (!why_no_gpu().empty()) GTEST_SKIP() << why_no_gpu();

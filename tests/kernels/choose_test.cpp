@@ -7,7 +7,7 @@
 namespace lrnn::kernels::cuda {
 
 bool small_fits(const DeltaProductInputs& p) { return p.K <= 32 && p.V <= 32; }
-bool chunk_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }
+bool chunk_fits(const DeltaProductInputs& p, bool) { return p.type == Type::kBFloat16; }
 bool one_chunk_fits(const DeltaProductInputs& p) { return !p.log_gate && p.T * p.N <= 80; }
 bool channel_chunk_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }
 bool hopper_fits(const DeltaProductInputs& p) { return p.type == Type::kBFloat16; }

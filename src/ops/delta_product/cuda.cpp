@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "kernels/cuda/chip.h"
 #include "kernels/cuda/delta_product/choose.h"
 #include "kernels/cuda/delta_product/delta_product.h"
 #include "ops/back_end.h"
@@ -48,7 +49,7 @@ kernels::Rows chunk_rows(const Tensor& x) {
 }
 
 kernels::cuda::Segments segments_of(const kernels::DeltaProductInputs& p) {
-  return kernels::cuda::choose_segments(p, kernels::cuda::chip_processors());
+  return kernels::cuda::choose_segments(p, kernels::cuda::chip().processors);
 }
 
 // What the chunk kernels keep from forward for backward, in one piece of bfloat16: the states, then
@@ -257,7 +258,7 @@ void DeltaProductCuda::forward_in_chunks(kernels::DeltaProductForward& p, const 
   const bool split = call.method == Method::kAccurate, save = !kept.empty();
   if (!save &&
       kernels::cuda::choose_fused(p, call.method, segments_of(p),
-                                  kernels::cuda::chip_processors()) &&
+                                  kernels::cuda::chip().processors) &&
       kernels::cuda::chunk_fused_forward(p, stream))
     return;
   const Tensor memory =

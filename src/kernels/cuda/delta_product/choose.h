@@ -43,7 +43,7 @@ inline Method choose(const DeltaProductInputs& p, std::string_view precision) {
   if (exact == Method::kSmall && p.S * p.H >= 512 && steps > 16) return Method::kSmallChunks;
   // A sequence that is one chunk needs no state between chunks.
   if (exact == Method::kExact && !fast && steps > 16 && one_chunk_fits(p)) return Method::kOneChunk;
-  if (!chunk_fits(p) || steps <= (p.K <= 64 && p.V <= 64 ? 64 : 32)) return exact;
+  if (!chunk_fits(p, !fast) || steps <= (p.K <= 64 && p.V <= 64 ? 64 : 32)) return exact;
   // With fewer small heads the recurrence is more accurate than chunks of 64, at up to a third of a
   // millisecond for this many micro-steps.
   if (exact == Method::kSmall && !fast && steps <= 1024) return exact;

@@ -45,7 +45,6 @@ bool sweeps_make_P(const DeltaProductInputs& p, bool split);
 // Values of a kept state, [V,K], or, where the Hopper kernels keep it, as they multiply it:
 // [64 or 128 padded keys / 64, V, 64], swizzled (wgmma.cuh).
 int64_t state_size(const DeltaProductInputs& p);
-int chip_processors();
 
 // Where backward keeps the gradients of the state after each chunk, in bfloat16. One is V rows of K
 // values (padded as state_size says). The Hopper kernels put its first rows where dK and dQ of the
@@ -63,7 +62,8 @@ StateGradients lend_rows(const DeltaProductBackward& p, bool split);
 int64_t chunks_size(const DeltaProductBackward& p, const StateGradients& at);
 int64_t ends_size(const DeltaProductBackward& p, const StateGradients& at);
 
-bool chunk_fits(const DeltaProductInputs& p);  // K, V and the type
+// K, V, the type, and whether this chip has the shared memory, for operands in two parts or one.
+bool chunk_fits(const DeltaProductInputs& p, bool split);
 int chunk_query_rows(int64_t N);
 int64_t chunk_count(const DeltaProductInputs& p);  // slots
 

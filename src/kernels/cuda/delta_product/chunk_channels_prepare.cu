@@ -238,10 +238,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 bool channel_chunk_fits(const DeltaProductInputs& p) {
-  int device = 0, shared = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return shared >= kMostShared && p.channels && p.type == Type::kBFloat16 && p.K % 8 == 0 &&
+  return chip().shared >= kMostShared && p.channels && p.type == Type::kBFloat16 && p.K % 8 == 0 &&
          p.K > 16 && p.K <= 128 && p.V % 16 == 0;
 }
 

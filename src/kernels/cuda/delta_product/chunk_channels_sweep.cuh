@@ -97,26 +97,25 @@ template <int KT, bool kSplit, bool kForward> struct Sweep : ChunkSweep<KT, kSpl
 };
 
 // Value channels of a block, and how many blocks share a head: the more, the fewer heads there are.
-struct Columns {
-  int64_t tiles;
-  int columns;
-  explicit Columns(const DeltaProductInputs& p) : tiles((p.V + kMostColumns - 1) / kMostColumns) {
-    while (2 * tiles * p.S * p.H <= processors() && p.V / tiles > 32) tiles *= 2;
-    columns = int((p.V + tiles * 16 - 1) / (tiles * 16) * 16);
-    tiles = (p.V + columns - 1) / columns;
-  }
-};
+inline SweepSize narrowed(const DeltaProductInputs& p) {
+  SweepSize size;
+  size.tiles = (p.V + kMostColumns - 1) / kMostColumns;
+  while (2 * size.tiles * p.S * p.H <= chip().processors && p.V / size.tiles > 32) size.tiles *= 2;
+  size.columns = int((p.V + size.tiles * 16 - 1) / (size.tiles * 16) * 16);
+  size.tiles = (p.V + size.columns - 1) / size.columns;
+  return size;
+}
 
 // A sweep in one of the two directions, each a struct with `walk`.
 template <class Direction>
 __global__ void __launch_bounds__(kMostColumns * 2, 1)
-    sweep_channels(typename Direction::Problem p, ChannelChunks w, int columns) {
+    sweep_channels(typename Direction::Problem p, ChannelChunks w, SweepSize size) {
   extern __shared__ __align__(16) unsigned char memory[];
   ChunkWork lo;
   lo.error_lo = w.error_lo, lo.dv_lo = w.dv_lo;
-  const Direction run{{{p, lo, Direction::values_of(p), memory, columns},
-                       static_cast<const unsigned char*>(w.work)},
-                      p};
+  const Direction run{
+      {{p, lo, Direction::values_of(p), memory, size}, static_cast<const unsigned char*>(w.work)},
+      p};
   run.walk(w);
 }
 
@@ -124,12 +123,12 @@ template <template <int, bool> class Direction, class Problem>
 void launch_sweep(const Problem& p, const ChannelChunks& w, void* stream) {
   if (p.S * p.H == 0) return;
   with_record(p, w.split, [&]<int KT, bool kSplit>() {
-    const Columns of(p);
-    const int bytes = Direction<KT, kSplit>::Layout::bytes(of.columns);
+    SweepSize size = narrowed(p);
+    size.bytes = Direction<KT, kSplit>::Layout::bytes(size.columns);
     auto* kernel = sweep_channels<Direction<KT, kSplit>>;
-    allow_shared(kernel, bytes);
-    kernel<<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, bytes,
-             static_cast<cudaStream_t>(stream)>>>(p, w, of.columns);
+    allow_shared(kernel, size.bytes);
+    kernel<<<dim3(unsigned(p.S * p.H), unsigned(size.tiles)), size.columns * 2, size.bytes,
+             static_cast<cudaStream_t>(stream)>>>(p, w, size);
   });
   check_launch("delta_product");
 }

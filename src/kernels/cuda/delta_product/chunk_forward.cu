@@ -73,16 +73,15 @@ template <int KT, bool kSplit> struct Forward : ChunkSweep<KT, kSplit, true> {
 // D = T diag(beta) (V - diag(a) K S),  O = scale diag(a) Q S + P D,  S' = a_C S + (diag(r) K)^T D
 template <int KT, bool kSplit>
 __global__ void __launch_bounds__(kMostColumns * 2, 1)
-    sweep_forward(DeltaProductForward p, ChunkWork w, int columns) {
+    sweep_forward(DeltaProductForward p, ChunkWork w, SweepSize size) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const Forward<KT, kSplit> run{{p, w, p.v, memory, columns}, p};
+  const Forward<KT, kSplit> run{{p, w, p.v, memory, size}, p};
   typename Forward<KT, kSplit>::State S;
   run.read_state(S, p.state);
   if (run.chunks > 0) run.fetch(0);
   copy_commit();
   for (int chunk = 0; chunk < run.chunks; ++chunk) {
-    if (chunk + 1 < run.chunks) run.fetch(chunk + 1);
-    copy_commit();
+    run.fetch_beside(chunk + 1);
     const auto [stage, vectors, first] = run.arrived(chunk);
     if (p.states && run.v0 < p.V)
       store_state<kSplit>(S, static_cast<uint16_t*>(p.states), w.states_lo, run.state_row(chunk),
@@ -92,25 +91,19 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     if (p.error && run.v0 < p.V) run.keep_error(D, first, vectors + kBeta * kChunk, p.error);
     if (p.q.data) run.read(D, S, Queries(p, first, run.count(first)), stage, vectors);
     run.advance(S, D, stage, vectors);
-    __syncthreads();
+    run.done(chunk + 1);
   }
   copy_wait<0>();
   run.write_state(S, p.final_state);
 }
 
 template <int KT, bool kSplit>
-void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  const SweepColumns<KT> of(p.V, w.rows, kChunk, kSplit);
-  allow_shared(sweep_forward<KT, kSplit>, of.bytes);
-  sweep_forward<KT, kSplit>
-      <<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, of.bytes, stream>>>(
-          p, w, of.columns);
+void launch_forward(const DeltaProductForward& p, const ChunkWork& w, void* stream) {
+  const SweepSize size = sweep_size(KT, p.V, w.rows, kChunk, kSplit);
+  allow_shared(sweep_forward<KT, kSplit>, size.bytes);
+  sweep_forward<KT, kSplit><<<dim3(unsigned(p.S * p.H), unsigned(size.tiles)), size.columns * 2,
+                              size.bytes, static_cast<cudaStream_t>(stream)>>>(p, w, size);
   check_launch("delta_product");
-}
-
-template <int KT>
-void launch_forward(const DeltaProductForward& p, const ChunkWork& w, cudaStream_t stream) {
-  w.split ? launch_forward<KT, true>(p, w, stream) : launch_forward<KT, false>(p, w, stream);
 }
 
 }  // namespace
@@ -121,11 +114,9 @@ void chunk_forward(const DeltaProductForward& p, const ChunkWork& w,
 #ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_forward(p, w, segments, stream);
 #endif
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (p.K <= 32) return launch_forward<32>(p, w, on);
-  if (p.K <= 64) return launch_forward<64>(p, w, on);
-  if (p.K <= 128) return launch_forward<128>(p, w, on);
-  return launch_forward<256>(p, w, on);
+  with_padded_keys(p.K, [&]<int KT>() {
+    w.split ? launch_forward<KT, true>(p, w, stream) : launch_forward<KT, false>(p, w, stream);
+  });
 }
 
 bool chunk_fused_forward([[maybe_unused]] const DeltaProductForward& p,

@@ -18,8 +18,8 @@ namespace {
 template <int KC, int kGroups, bool kSplit> struct Gradients : GradientChunk<KC, kGroups, kSplit> {
   using Chunk = GradientChunk<KC, kGroups, kSplit>;
   using Chunk::kParts, Chunk::kTiles, Chunk::kXTiles, Chunk::p, Chunk::memory, Chunk::columns,
-      Chunk::layout, Chunk::at, Chunk::span, Chunk::queries, Chunk::h, Chunk::g, Chunk::c,
-      Chunk::row0, Chunk::group, Chunk::own, Chunk::across, Chunk::is_E, Chunk::has_row,
+      Chunk::size, Chunk::layout, Chunk::at, Chunk::span, Chunk::queries, Chunk::h, Chunk::g,
+      Chunk::c, Chunk::row0, Chunk::group, Chunk::own, Chunk::across, Chunk::is_E, Chunk::has_row,
       Chunk::vector, Chunk::decays, Chunk::keys, Chunk::square, Chunk::values;
   using Sums = float[kTiles][4];
   float slope[2] = {}, q_slope[2] = {}, at_end = 0;  // of the gate's gradient
@@ -198,7 +198,7 @@ template <int KC, int kGroups, bool kSplit> struct Gradients : GradientChunk<KC,
     float x[kXTiles][4] = {};
     Sums dq = {}, er = {}, src = {};
     for (int tile = 0; tile < this->tiles; ++tile) {
-      if (tile + 1 < this->tiles) this->fetch_values(tile + 1, k0);
+      if (size.next_stage != 0 && tile + 1 < this->tiles) this->fetch_values(tile + 1, k0);
       copy_commit();
       copy_wait<1>();
       __syncthreads();
@@ -214,6 +214,8 @@ template <int KC, int kGroups, bool kSplit> struct Gradients : GradientChunk<KC,
       }
       if (p.dlog_gate) at_end += both_ends(here);
       __syncthreads();
+      if (size.next_stage == 0 && tile + 1 < this->tiles)
+        this->fetch_values(tile + 1, k0), copy_commit();
     }
     if (k0 == 0) share_pairs(x);
     __syncthreads();
@@ -268,11 +270,11 @@ template <int KC, int kGroups, bool kSplit> struct Gradients : GradientChunk<KC,
 // dQ = X K + scale diag(a) dO S^T,  dK = E K - diag(a) dV S^T + diag(r beta) e G^T + X^T Q + E^T K
 template <int KC, int kGroups, bool kSplit>
 __global__ void __launch_bounds__(kGroups * 128, 1)
-    sum_gradients(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, int columns) {
+    sum_gradients(DeltaProductBackward p, ChunkWork w, const uint16_t* dstates, GradientSize size) {
   extern __shared__ __align__(16) unsigned char memory[];
   const Slot at = slot_of(p, blockIdx.x / unsigned(p.H), kChunk);
   if (at.count == 0) return;
-  Gradients<KC, kGroups, kSplit> chunk{{p, w, dstates, memory, columns, at}};
+  Gradients<KC, kGroups, kSplit> chunk{{p, w, dstates, memory, size, at}};
   fetch_vectors(chunk.base + chunk.layout.vectors, w.vectors + chunk.head * kVectorCount * kChunk);
   for (int64_t k0 = 0; k0 < p.K; k0 += KC) chunk.walk(k0);
   if (p.dlog_gate) chunk.sum_gates();
@@ -280,22 +282,12 @@ __global__ void __launch_bounds__(kGroups * 128, 1)
 
 template <int KC, int kGroups, bool kSplit>
 void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                      cudaStream_t stream) {
-  constexpr int kMost = most_columns(kSplit);
-  const int columns = int(p.V < kMost ? p.V : kMost);
-  const int tiles = int((p.V + columns - 1) / columns);
-  const int bytes = GradientLayout<KC, kSplit>(w.rows, columns, p.log_gate).bytes(tiles);
+                      const GradientSize& size, void* stream) {
   auto* kernel = sum_gradients<KC, kGroups, kSplit>;
-  allow_shared(kernel, bytes);
-  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kGroups * 128, bytes, stream>>>(p, w, dstates,
-                                                                                   columns);
+  allow_shared(kernel, size.bytes);
+  kernel<<<unsigned(chunk_slots(p, kChunk) * p.H), kGroups * 128, size.bytes,
+           static_cast<cudaStream_t>(stream)>>>(p, w, dstates, size);
   check_launch("delta_product");
-}
-template <int KC, int kGroups>
-void launch_gradients(const DeltaProductBackward& p, const ChunkWork& w, const uint16_t* dstates,
-                      cudaStream_t stream) {
-  w.split ? launch_gradients<KC, kGroups, true>(p, w, dstates, stream)
-          : launch_gradients<KC, kGroups, false>(p, w, dstates, stream);
 }
 
 }  // namespace
@@ -306,10 +298,14 @@ void chunk_gradients(const DeltaProductBackward& p, const ChunkWork& w,
 #ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_gradients(p, w, dstates, stream);
 #endif
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (p.K <= 32) return launch_gradients<32, 2>(p, w, dstates.chunks, on);
-  if (p.K <= 64) return launch_gradients<64, 4>(p, w, dstates.chunks, on);
-  return launch_gradients<128, 4>(p, w, dstates.chunks, on);
+  const GradientSize size = gradient_size(p, w.rows, w.split);
+  const auto launch = [&]<int KC, int kGroups>() {
+    w.split ? launch_gradients<KC, kGroups, true>(p, w, dstates.chunks, size, stream)
+            : launch_gradients<KC, kGroups, false>(p, w, dstates.chunks, size, stream);
+  };
+  if (size.keys == 32) return launch.template operator()<32, 2>();
+  if (size.keys == 64) return launch.template operator()<64, 4>();
+  launch.template operator()<128, 4>();
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -1,35 +1,10 @@
 #pragma once
+#include "kernels/cuda/delta_product/chunk_layout.cuh"
 #include "kernels/cuda/delta_product/decays.cuh"
 
 // What chunk_gradients.cu needs of a chunk: where it lies, in memory and in shared memory, and how
 // it gets there.
 namespace lrnn::kernels::cuda {
-
-constexpr int most_columns(bool split) { return split ? 32 : 64; }  // value channels in a tile
-
-// Bytes in shared memory. In split mode the lo half of a matrix follows it.
-template <int KC, bool kSplit> struct GradientLayout {
-  int k = 0, q, X, X_bytes, E, vectors, slopes, decays, stages, d_o = 0, dv, e, S, G, stage;
-  int values, state;  // bytes of a tile of values and of a state
-  __host__ __device__ GradientLayout(int rows, int columns, bool gate) {
-    constexpr int kParts = kSplit ? 2 : 1;
-    q = k + kChunk * row_bytes(KC);
-    X = q + rows * row_bytes(KC);
-    X_bytes = rows * row_bytes(kChunk);
-    E = X + kParts * X_bytes;
-    vectors = E + kParts * kChunk * row_bytes(kChunk);
-    slopes = vectors + kVectorCount * kChunk * int(sizeof(float));
-    decays = slopes + (gate ? 9 * kChunk * int(sizeof(float)) : 0);
-    stages = decays + (gate ? int(sizeof(Decays)) : 0);
-    values = kChunk * row_bytes(columns), state = columns * row_bytes(KC);
-    dv = d_o + rows * row_bytes(columns);
-    e = dv + kParts * values;
-    S = e + kParts * values;
-    G = S + kParts * state;
-    stage = G + kParts * state;
-  }
-  __host__ __device__ int bytes(int tiles) const { return stages + (tiles > 1 ? 2 : 1) * stage; }
-};
 
 // Where a chunk lies, and this warp's rows and columns of it.
 template <int KC, int kGroups, bool kSplit> struct GradientChunk {
@@ -40,10 +15,11 @@ template <int KC, int kGroups, bool kSplit> struct GradientChunk {
   const ChunkWork& w;
   const uint16_t* dstates;
   unsigned char* memory;
-  int columns;
+  const GradientSize& size;
   Slot at;
+  const int columns = size.columns;
   const int tiles = int((p.V + columns - 1) / columns);
-  const GradientLayout<KC, kSplit> layout{w.rows, columns, p.log_gate != nullptr};
+  const GradientLayout layout{KC, w.rows, columns, p.log_gate != nullptr, kSplit};
   const uint32_t base = shared_address(memory);
   const int64_t h = blockIdx.x % unsigned(p.H), head = blockIdx.x;
   const Span span = span_of(p, at.s);
@@ -60,7 +36,7 @@ template <int KC, int kGroups, bool kSplit> struct GradientChunk {
     return *reinterpret_cast<Decays*>(memory + layout.decays);
   }
   __device__ __forceinline__ int stage(int tile) const {
-    return layout.stages + (tile & 1) * layout.stage;
+    return layout.stages + (tile & 1) * size.next_stage;
   }
   __device__ __forceinline__ Matrix keys(int at) const { return {base + at, row_bytes(KC)}; }
   __device__ __forceinline__ Matrix square(int at) const { return {base + at, row_bytes(kChunk)}; }

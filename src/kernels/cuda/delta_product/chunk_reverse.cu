@@ -67,17 +67,16 @@ template <int KT, bool kSplit> struct Backward : ChunkSweep<KT, kSplit, false> {
 // G = a_C G' + (scale diag(a) Q)^T dO - (diag(beta a) K)^T Y
 template <int KT, bool kSplit>
 __global__ void __launch_bounds__(kMostColumns * 2, 1)
-    sweep_backward(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, int columns) {
+    sweep_backward(DeltaProductBackward p, ChunkWork w, uint16_t* dstates, SweepSize size) {
   extern __shared__ __align__(16) unsigned char memory[];
   using Run = Backward<KT, kSplit>;
-  const Run run{{p, w, p.d_o, memory, columns}, p};
+  const Run run{{p, w, p.d_o, memory, size}, p};
   typename Run::State G;
   run.read_state(G, p.d_final_state);
   if (run.chunks > 0) run.fetch(run.chunks - 1);
   copy_commit();
   for (int chunk = run.chunks - 1; chunk >= 0; --chunk) {
-    if (chunk > 0) run.fetch(chunk - 1);
-    copy_commit();
+    run.fetch_beside(chunk - 1);
     const auto [stage, vectors, first] = run.arrived(chunk);
     if (run.v0 < p.V) store_state<kSplit>(G, dstates, w.dstates_lo, run.state_row(chunk), p.K);
     float dD[8][4] = {}, Y[8][4] = {};
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
     for (int k = 0; k < 4; ++k)
       run.add_rows(G, as_fragment<Run::kParts>(Y[2 * k], Y[2 * k + 1]),
                    run.keys(stage, run.layout.k), k * 16);
-    __syncthreads();
+    run.done(chunk - 1);
   }
   copy_wait<0>();
   if (p.dstate) run.write_state(G, p.dstate);
@@ -99,20 +98,13 @@ __global__ void __launch_bounds__(kMostColumns * 2, 1)
 
 template <int KT, bool kSplit>
 void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                    cudaStream_t stream) {
-  const SweepColumns<KT> of(p.V, w.rows, w.rows, kSplit);
-  allow_shared(sweep_backward<KT, kSplit>, of.bytes);
+                    void* stream) {
+  const SweepSize size = sweep_size(KT, p.V, w.rows, w.rows, kSplit);
+  allow_shared(sweep_backward<KT, kSplit>, size.bytes);
   sweep_backward<KT, kSplit>
-      <<<dim3(unsigned(p.S * p.H), unsigned(of.tiles)), of.columns * 2, of.bytes, stream>>>(
-          p, w, dstates, of.columns);
+      <<<dim3(unsigned(p.S * p.H), unsigned(size.tiles)), size.columns * 2, size.bytes,
+         static_cast<cudaStream_t>(stream)>>>(p, w, dstates, size);
   check_launch("delta_product");
-}
-
-template <int KT>
-void launch_reverse(const DeltaProductBackward& p, const ChunkWork& w, uint16_t* dstates,
-                    cudaStream_t stream) {
-  w.split ? launch_reverse<KT, true>(p, w, dstates, stream)
-          : launch_reverse<KT, false>(p, w, dstates, stream);
 }
 
 }  // namespace
@@ -124,11 +116,10 @@ void chunk_reverse(const DeltaProductBackward& p, const ChunkWork& w,
 #ifdef LRNN_HOPPER
   if (hopper_fits(p)) return hopper_reverse(p, w, segments, dstates, stream);
 #endif
-  const auto on = static_cast<cudaStream_t>(stream);
-  if (p.K <= 32) return launch_reverse<32>(p, w, dstates.chunks, on);
-  if (p.K <= 64) return launch_reverse<64>(p, w, dstates.chunks, on);
-  if (p.K <= 128) return launch_reverse<128>(p, w, dstates.chunks, on);
-  return launch_reverse<256>(p, w, dstates.chunks, on);
+  with_padded_keys(p.K, [&]<int KT>() {
+    w.split ? launch_reverse<KT, true>(p, w, dstates.chunks, stream)
+            : launch_reverse<KT, false>(p, w, dstates.chunks, stream);
+  });
 }
 
 }  // namespace lrnn::kernels::cuda

@@ -1,27 +1,10 @@
 #pragma once
-#include "kernels/cuda/delta_product/chunk.cuh"
+#include "kernels/cuda/delta_product/chunk_layout.cuh"
 
 // What the two sweeps on mma.sync share: one stage in shared memory, where a block stands, and the
 // products with what lies there. A warp keeps 16 columns of the state (or of its gradient) as rows
 // of its transpose.
 namespace lrnn::kernels::cuda {
-
-constexpr int kMostColumns = 128;  // of the state per block: 16 a warp
-
-// In bytes. `values`: rows of V forwards, of dO backwards.
-template <int KT> struct StageLayout {
-  int k = 0, q, values, T, T_lo, P, P_lo, vectors, bytes;
-  __host__ __device__ StageLayout(int rows, int value_rows, int columns, bool split) {
-    q = k + kChunk * row_bytes(KT);
-    values = q + rows * row_bytes(KT);
-    T = values + value_rows * row_bytes(columns);
-    T_lo = T + kChunk * row_bytes(kChunk);
-    P = T_lo + (split ? lo_parts_of_T(KT) * kChunk * row_bytes(kChunk) : 0);
-    P_lo = P + rows * row_bytes(kChunk);
-    vectors = P_lo + (split ? rows * row_bytes(kChunk) : 0);
-    bytes = vectors + kVectorCount * kChunk * int(sizeof(float));
-  }
-};
 
 template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   static constexpr int kTiles = KT / 8, kParts = kSplit ? 2 : 1;
@@ -30,8 +13,9 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   const ChunkWork& w;
   const Rows& values;  // V or dO
   unsigned char* memory;
-  int columns;
-  const StageLayout<KT> layout{w.rows, kForward ? kChunk : w.rows, columns, kSplit};
+  const SweepSize& size;
+  const int columns = size.columns;
+  const StageLayout layout{KT, w.rows, kForward ? kChunk : w.rows, columns, kSplit};
   const int g = threadIdx.x % 32 / 4, c = threadIdx.x % 4, own = threadIdx.x / 32 * 16;
   const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H), head = s * p.H + h;
   const int64_t v_tile = int64_t(blockIdx.y) * columns, v0 = v_tile + own;
@@ -60,7 +44,7 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   __device__ __forceinline__ void fetch(int chunk) const {
     const int64_t first = int64_t(chunk) * kChunk, at = item(chunk);
     const int count = this->count(first);
-    const uint32_t stage = shared_address(memory) + (chunk & 1) * layout.bytes;
+    const uint32_t stage = shared_address(memory) + (chunk & 1) * size.next_stage;
     fetch_rows<KT>(stage + layout.k, k_rows + first * p.k.step, p.k.step, kChunk, count, int(p.K));
     if constexpr (kForward)
       fetch_rows(Matrix{stage + layout.values, row_bytes(columns)},
@@ -82,6 +66,18 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
     }
     fetch_vectors(stage + layout.vectors, w.vectors + at * kVectorCount * kChunk);
   }
+  // Asks for `next`, while the chunk before it is there or once the block is done with that; every
+  // time also when there is none, because `arrived` counts.
+  __device__ __forceinline__ void fetch_beside(int next) const {
+    if (size.next_stage != 0 && next >= 0 && next < chunks) fetch(next);
+    copy_commit();
+  }
+  __device__ __forceinline__ void done(int next) const {
+    __syncthreads();
+    if (size.next_stage != 0) return;
+    if (next >= 0 && next < chunks) fetch(next);
+    copy_commit();
+  }
   // What was asked for has come, for the whole block; what was asked for last may be on its way.
   struct Arrived {
     uint32_t stage;
@@ -91,7 +87,7 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
   __device__ __forceinline__ Arrived arrived(int chunk) const {
     copy_wait<1>();
     __syncthreads();
-    const unsigned char* const here = memory + (chunk & 1) * layout.bytes;
+    const unsigned char* const here = memory + (chunk & 1) * size.next_stage;
     return {shared_address(here), reinterpret_cast<const float*>(here + layout.vectors),
             int64_t(chunk) * kChunk};
   }
@@ -217,20 +213,6 @@ template <int KT, bool kSplit, bool kForward> struct ChunkSweep {
       *reinterpret_cast<uint32_t*>(row + 8) = pack(lower.x, lower.y);
     }
   };
-};
-
-// Value channels of a block, and how many blocks share a head: wide keys leave room for fewer.
-template <int KT> struct SweepColumns {
-  int64_t tiles;
-  int columns, bytes;
-  SweepColumns(int64_t V, int rows, int value_rows, bool split)
-      : tiles((V + kMostColumns - 1) / kMostColumns) {
-    for (;; ++tiles) {
-      columns = int((V + tiles * 16 - 1) / (tiles * 16) * 16);
-      bytes = 2 * StageLayout<KT>(rows, value_rows, columns, split).bytes;
-      if (bytes <= kMostShared) break;
-    }
-  }
 };
 
 }  // namespace lrnn::kernels::cuda

@@ -110,7 +110,7 @@ struct Stretch {
 
 // Columns a block takes: all it can, or fewer where that fills the chip.
 inline int columns_of(int64_t V, int64_t blocks_per_128) {
-  return V % 128 == 0 && 2 * blocks_per_128 > processors() ? 128 : 64;
+  return V % 128 == 0 && 2 * blocks_per_128 > chip().processors ? 128 : 64;
 }
 
 // f(element, its key, its column) for what a thread has of a state: rows v and v + 8 of its

@@ -364,7 +364,7 @@ void launch_sums(const DeltaProductBackward& p, const ChunkWork& w, const StateG
   int per_processor = 1;
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_processor, kernel, kThreads, bytes);
   const unsigned items = unsigned(chunk_slots(p, kChunk) * p.H);
-  const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * processors());
+  const unsigned most = unsigned((per_processor > 1 ? per_processor : 1) * chip().processors);
   const unsigned blocks = most < items ? most : items;
   pdl_launch(kernel, dim3(blocks), kThreads, bytes, stream, p, w, dstates, items);
 }

@@ -286,10 +286,7 @@ bool one_chunk_fits(const DeltaProductInputs& p) {
       steps > kMostBlocks * 16 || p.K > kSide || p.V > kSide || p.K % 16 != 0 || p.V % 16 != 0)
     return false;
   const int count = steps <= 3 * 16 ? 3 : kMostBlocks;
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return Places{count, round16(int(p.T))}.all <= most;
+  return Places{count, round16(int(p.T))}.all <= chip().shared;
 }
 
 void one_chunk_backward(const DeltaProductBackward& p, const uint16_t* error_lo, void* stream) {

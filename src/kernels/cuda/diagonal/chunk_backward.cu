@@ -89,11 +89,8 @@ __global__ void __launch_bounds__(4 * kKeys, kKeys == 64 ? 2 : 1)
 }  // namespace
 
 bool diagonal_chunk_fits(const DiagonalInputs& p) {
-  if (diagonal_chunk_keys(p) == 0) return false;
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return most >= gla_most_shared(int(diagonal_chunk_keys(p)));
+  const int keys = int(diagonal_chunk_keys(p));
+  return keys > 0 && chip().shared >= gla_most_shared(keys);
 }
 
 void diagonal_chunk_backward(const DiagonalBackward& p, void* dstates, void* stream) {

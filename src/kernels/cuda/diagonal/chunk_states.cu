@@ -171,7 +171,7 @@ void make_states(const DiagonalInputs& p, const Rows& keys, const Rows& values, 
       add_chunks<kKeys, kReverse>
           <<<gla_blocks(p), 4 * kKeys, kBytes, stream>>>(p, keys, values, to, GlaWide(p, values));
     const int64_t elements = p.S * p.H * to.record;
-    const bool few = elements < int64_t(processors()) * 4096;
+    const bool few = elements < int64_t(chip().processors) * 4096;
     const int64_t blocks = elements / (few ? 256 : 512);
     check(blocks < (int64_t(1) << 31), "[diagonal] too many states for a grid");
     auto* const kernel = few ? walk<kKeys, 2, kReverse> : walk<kKeys, 4, kReverse>;

@@ -90,10 +90,7 @@ bool mlstm_chunk_fits(const MlstmInputs& p) {
   with_mlstm_kind(p, true, [&](auto type, auto size, auto states) {
     bytes = MlstmBackwardLayout<type.value, size.value, states.value>::kBytes;
   });
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return bytes + sizeof(MlstmChunk) + sizeof(MlstmSums) <= size_t(most);
+  return bytes + sizeof(MlstmChunk) + sizeof(MlstmSums) <= size_t(chip().shared);
 }
 
 void mlstm_chunk_backward(const MlstmBackward& p, void* stream) {

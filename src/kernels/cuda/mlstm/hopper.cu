@@ -17,11 +17,7 @@ void map_rows(HopperMaps& maps, const MlstmInputs& p) {
 }  // namespace
 
 bool mlstm_hopper_fits(const MlstmInputs& p) {
-  int device = 0, major = 0, minor = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  return major == 9 && minor == 0 && p.type == Type::kBFloat16 && p.K % 16 == 0 && p.V % 16 == 0 &&
+  return chip().hopper && p.type == Type::kBFloat16 && p.K % 16 == 0 && p.V % 16 == 0 &&
          p.K > 0 && p.V > 0 && p.K <= 1024 && p.V <= 1024 &&
          kept_states(p, kHopperRows) * p.H < (int64_t(1) << 25);
 }

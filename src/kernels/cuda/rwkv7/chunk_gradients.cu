@@ -217,10 +217,7 @@ bool rwkv7_chunk_fits(const DiagonalInputs& p) {
   size_t bytes = 0;  // of the gradients; preparation takes less
   rwkv7::with_keys(p, [&](auto keys) { bytes = rwkv7::Shared<decltype(keys)::value>::kBytes; });
   bytes = std::max(bytes, rwkv7::sweep_bytes(p));
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return bytes <= size_t(most);
+  return bytes <= size_t(chip().shared);
 }
 
 void rwkv7_chunk_backward(const DiagonalBackward& p, void* work, void* gradients, void* stream) {

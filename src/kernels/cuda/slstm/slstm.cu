@@ -280,9 +280,7 @@ Launch plan(Kernel* kernel, const SlstmInputs& p, int rows, int vectors) {
   const int64_t D = p.D, blocks = p.H * ((p.S + rows - 1) / rows);
   check(blocks < (int64_t(1) << 31) && 4 * D * D < (int64_t(1) << 31),
         "[slstm] too many sequences, heads or units for a grid");
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int most = chip().shared;
   const int64_t beside = int64_t(sizeof(R)) * rows * vectors * D;
   check(beside <= most, "[slstm] the GPU kernels have no room for ", D, " units in a head");
   const int64_t kept = std::min(4 * D * D, (most - beside) / int64_t(sizeof(R)));

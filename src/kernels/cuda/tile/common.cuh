@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "kernels/cuda/chip.h"
 #include "kernels/delta_product.h"
 
 // What every kernel here shares: elements by run-time type, and how sequences are cut into chunks.
@@ -17,16 +18,13 @@ inline void check_launch(const char* what) {
 
 constexpr int kMostShared = 227 * 1024;  // bytes a block may have on Hopper
 
-inline int processors() {
-  int device = 0, count = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
-}
-
 template <class Kernel> void allow_shared(Kernel* kernel, size_t bytes) {
-  if (bytes > 48 * 1024)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+  if (bytes <= 48 * 1024) return;
+  // Whoever chose the kernel has asked. Said here, too, so that it shows where a test asks for the
+  // kernels of a lesser chip.
+  check(bytes <= size_t(chip().shared), "[lrnn] a kernel wants ", bytes / 1024,
+        " KB of shared memory for a block, and this GPU has ", chip().shared / 1024);
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
 }
 
 // The type is the same for all threads, so the branch costs nothing beside the load.

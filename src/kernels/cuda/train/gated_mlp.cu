@@ -6,11 +6,7 @@ namespace lrnn::kernels::cuda {
 
 #ifdef LRNN_HOPPER
 bool gated_mlp_fits(int64_t D, int64_t hidden) {
-  int device = 0, major = 0, minor = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  return major == 9 && minor == 0 && (D == 64 || D == 128) && hidden > 0 && hidden % 64 == 0;
+  return chip().hopper && (D == 64 || D == 128) && hidden > 0 && hidden % 64 == 0;
 }
 void gated_mlp_forward(const GatedMlp& p, uint16_t* y, void* stream) {
   if (p.rows > 0) hopper_mlp_forward(p, y, stream);

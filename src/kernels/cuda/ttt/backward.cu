@@ -265,12 +265,9 @@ template <class R> void launch(const TttBackward& p, cudaStream_t stream) {
 
 // Backward needs more than forward.
 bool ttt_fits(const TttInputs& p) {
-  int device = 0, most = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   const size_t bytes =
       p.type == Type::kFloat64 ? TttShared<double>::bytes(p) : TttShared<float>::bytes(p);
-  return bytes <= size_t(most);
+  return bytes <= size_t(chip().shared);
 }
 
 void ttt_backward(const TttBackward& p, void* stream) {
