@@ -33,7 +33,14 @@ std::vector<Kernel> every_kernel() {
 struct CaseOnGpu : OnGpu, testing::WithParamInterface<Kernel> {};
 TEST_P(CaseOnGpu, AgreesWithItsDefinition) {
   const auto& [op, ask, name] = GetParam();
-  expect_agreement(op, ask, ask.dtype, torch::kCUDA);
+  try {
+    expect_agreement(op, ask, ask.dtype, torch::kCUDA);
+  } catch (const Error& why) {
+    // Chips with less shared memory than Hopper have no room for a few sizes in float64.
+    const bool no_room = std::string(why.what()).find("shared memory") != std::string::npos;
+    if (chip_asked_for == 0 || ask.dtype != torch::kFloat64 || !no_room) throw;
+    GTEST_SKIP() << why.what();
+  }
 }
 INSTANTIATE_TEST_SUITE_P(EveryKernelOnGpu, CaseOnGpu, testing::ValuesIn(every_kernel()),
                          [](const auto& info) { return info.param.name; });

@@ -6,7 +6,8 @@
 // neighbouring 16 bytes of a key in shared memory.
 namespace lrnn::kernels::cuda {
 
-constexpr int kStage = 16;  // micro-steps whose inputs are in shared memory at once
+// Micro-steps whose inputs are in shared memory at once; doubles must fit chips with 99 KB of it.
+template <class R> constexpr int kStage = sizeof(R) == 8 ? 8 : 16;
 
 template <int kRows, int kLanes> struct Column {
   static constexpr int kHeight = kRows * kLanes;
@@ -18,15 +19,16 @@ template <int kRows, int kLanes> struct Column {
 // The inputs of one stage. A micro-step may begin a token (its gate applies) or end it (its query
 // reads), both for N = 1.
 template <class R, int kHeight> struct Stage {
-  alignas(16) R k[kStage][kHeight];
-  alignas(16) R q[kStage][kHeight];
-  R beta[kStage], gate[kStage];
-  int64_t k_at[kStage], q_at[kStage], v_at[kStage], o_at[kStage];  // offsets of the rows
-  bool begins[kStage], ends[kStage];
+  alignas(16) R k[kStage<R>][kHeight];
+  alignas(16) R q[kStage<R>][kHeight];
+  R beta[kStage<R>], gate[kStage<R>];
+  int64_t k_at[kStage<R>], q_at[kStage<R>], v_at[kStage<R>],
+      o_at[kStage<R>];  // offsets of the rows
+  bool begins[kStage<R>], ends[kStage<R>];
 };
 // The same with a gate per key channel.
 template <class R, int kHeight> struct ChannelStage : Stage<R, kHeight> {
-  alignas(16) R gates[kStage][kHeight];
+  alignas(16) R gates[kStage<R>][kHeight];
 };
 
 // Micro-steps first .. first+count-1 of a sequence and a head.
@@ -57,8 +59,8 @@ __device__ __forceinline__ void fill(Stage<R, kHeight>& stage, const DeltaProduc
   __syncthreads();
   // Rows shorter than the column are read again at their end, and then not used.
   const int height = int(p.K);
-  const auto rows = [&](const SharedRows& x, const int64_t(&row_at)[kStage],
-                        R(&to)[kStage][kHeight]) {
+  const auto rows = [&](const SharedRows& x, const int64_t(&row_at)[kStage<R>],
+                        R(&to)[kStage<R>][kHeight]) {
     copy_each<R>(
         count * kHeight,
         [&](int at) {

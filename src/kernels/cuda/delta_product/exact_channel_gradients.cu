@@ -13,13 +13,6 @@ namespace {
 
 using namespace exact;
 
-template <class R> struct ChannelTiles : Tiles<R> {
-  R leave[kTile][kTile + 1];  // what each write leaves in G
-  R dlog[kTile][kTile + 1];
-  R tail[kTile];  // the rows of S G, summed
-};
-static_assert(sizeof(ChannelTiles<double>) - sizeof(Tiles<double>) + kSharedLimit <= kMostShared);
-
 // Gates of a tile of channels, 1 where no token begins, and no gradients yet.
 template <class R>
 __device__ __forceinline__ void fill_gates(ChannelTiles<R>& t, const DeltaProductInputs& p,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kernels/cuda/delta_product/exact_gradients.cuh"
 
 // What remains of the gradients once every y = G^T k is known: sums over a chunk and over the
@@ -82,13 +84,16 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-int exact_chunk(int64_t V, Type type) {
-  for (int chunk = kTile; chunk > 0; chunk /= 2) {
-    const size_t bytes =
-        type == Type::kFloat64 ? shared_bytes<double>(V, chunk) : shared_bytes<float>(V, chunk);
-    if (bytes <= kSharedLimit) return chunk;
-  }
+// The longest that fits, with a gate per key channel, too, so that all gates have one.
+template <class R> int longest_chunk(int64_t V) {
+  constexpr size_t kMost = 200 * 1024, kMore = sizeof(ChannelTiles<R>) - sizeof(Tiles<R>);
+  const size_t most = std::min(kMost, size_t(chip().shared) - kMore);
+  for (int chunk = kTile; chunk > 0; chunk /= 2)
+    if (shared_bytes<R>(V, chunk) <= most) return chunk;
   return 0;
+}
+int exact_chunk(int64_t V, Type type) {
+  return type == Type::kFloat64 ? longest_chunk<double>(V) : longest_chunk<float>(V);
 }
 
 int64_t exact_slots(const DeltaProductInputs& p, int chunk) { return chunk_slots(p, chunk); }

@@ -9,7 +9,6 @@ namespace lrnn::kernels::cuda::exact {
 
 constexpr int kTile = 32, kPad = kTile + 4;
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-constexpr size_t kSharedLimit = 200 * 1024;
 
 inline int64_t padded(int64_t V) { return (V + kTile - 1) / kTile * kTile + 4; }
 
@@ -28,6 +27,12 @@ template <class F> void with_types(Type type, F&& f) {
   type == Type::kFloat32 ? f.template operator()<float, float>()
                          : f.template operator()<Bf16, float>();
 }
+
+template <class R> struct ChannelTiles : Tiles<R> {
+  R leave[kTile][kTile + 1];  // what each write leaves in G
+  R dlog[kTile][kTile + 1];
+  R tail[kTile];  // the rows of S G, summed
+};
 
 template <class R, class Shared = Tiles<R>> size_t shared_bytes(int64_t V, int chunk) {
   return sizeof(Shared) + 3 * chunk * padded(V) * sizeof(R);

@@ -10,7 +10,7 @@ namespace {
 // The values of this thread's column for a stage, shared out among its lanes, all loads at once.
 template <int kLanes, class R, class From>
 __device__ __forceinline__ void fill_column(R* to, int columns, int count, int lane, From&& from) {
-  constexpr int kOwn = (kStage + kLanes - 1) / kLanes;
+  constexpr int kOwn = (kStage<R> + kLanes - 1) / kLanes;
   R x[kOwn];
 #pragma unroll
   for (int u = 0; u < kOwn; ++u) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
   using C = Column<kRows, kLanes>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto& stage = *reinterpret_cast<StageOf<R, C::kHeight, kChannels>*>(memory);
-  R* const v_rows = reinterpret_cast<R*>(memory + sizeof(stage));  // [kStage, columns]
+  R* const v_rows = reinterpret_cast<R*>(memory + sizeof(stage));  // [kStage<R>, columns]
   const int lane = threadIdx.x % kLanes, column = threadIdx.x / kLanes;
   const int columns = blockDim.x / kLanes;
   const int64_t s = blockIdx.x / unsigned(p.H), h = blockIdx.x % unsigned(p.H);
@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(256) scan_forward(DeltaProductForward p, int c
   R S[kRows];
   const R* initial = static_cast<const R*>(p.state);
   read_column<R, kRows, kLanes>(S, initial ? initial + head * matrix : nullptr, p.K, p.V, v, lane);
-  for (int64_t first = 0; first < steps; first += kStage) {
-    const int count = int(min(int64_t(kStage), steps - first));
+  for (int64_t first = 0; first < steps; first += kStage<R>) {
+    const int count = int(min(int64_t(kStage<R>), steps - first));
     __syncthreads();
     fill<Io>(stage, p, p.v, p.o, {span, h, first, count});
     if constexpr (kChannels) fill_gates(stage, p, {span, h, first, count});
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(256)
   R G[kRows];
   const R* final = static_cast<const R*>(p.d_final_state);
   read_column<R, kRows, kLanes>(G, final ? final + head * matrix : nullptr, p.K, p.V, v, lane);
-  for (int64_t end = steps; end > 0; end -= kStage) {
-    const int64_t first = max(int64_t(0), end - kStage);
+  for (int64_t end = steps; end > 0; end -= kStage<R>) {
+    const int64_t first = max(int64_t(0), end - kStage<R>);
     const int count = int(end - first);
     __syncthreads();
     fill<Io>(stage, p, p.dv, p.d_o, {span, h, first, count});
@@ -147,7 +147,7 @@ template <class F> void with_walk(const DeltaProductInputs& p, F&& f) {
     const Grid grid = exact_grid(p, kLanes);
     const auto call = [&]<bool kChannels>() {
       const size_t bytes = sizeof(StageOf<R, kRows * kLanes, kChannels>) +
-                           kStage * grid.threads / kLanes * sizeof(R);
+                           kStage<R> * grid.threads / kLanes * sizeof(R);
       f.template operator()<Io, R, kRows, kLanes, kChannels>(grid, bytes);
     };
     p.channels ? call.template operator()<true>() : call.template operator()<false>();

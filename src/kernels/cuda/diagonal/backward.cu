@@ -167,12 +167,9 @@ void diagonal_backward(const DiagonalBackward& p, void* sums, void* stream) {
   const DiagonalLaunch launch{"diagonal", static_cast<cudaStream_t>(stream)};
   launch.each_tile<kDiagonalColumns>(
       p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
-        const size_t size = size_t(plan.lanes) * kRows, kinds = p.kk.data ? 5 : 3;
-        const size_t staged = DiagonalKeys<R>::kCount * size + 2 * size_t(plan.columns);
-        const size_t totals = 2 * size_t(plan.threads / 32) * kinds * size;
         R* const to = static_cast<R*>(sums);
-        launch.run(backward<R, kRows, kColumns>, sizeof(R) * (kDiagonalStage * staged + totals),
-                   plan, p, to);
+        const size_t values = diagonal_backward_stage(plan, kRows, p.kk.data ? 5 : 3);
+        launch.run(backward<R, kRows, kColumns>, sizeof(R) * values, plan, p, to);
         launch.finish(finish<R>, p.B * p.T * p.H * p.K, p, to, plan.groups);
       });
 }

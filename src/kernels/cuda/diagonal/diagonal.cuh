@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/diagonal/diagonal.h"
@@ -22,13 +23,31 @@ struct DiagonalPlan {
   int lanes, columns, threads, groups;  // columns per block; groups of them
 };
 
+// Values of type R in shared memory: keys (DiagonalKeys), values, and, backwards, the sums of every
+// warp.
+inline size_t diagonal_stage(const DiagonalPlan& plan, int rows, int value_rows) {
+  const size_t size = size_t(plan.lanes) * size_t(rows);
+  return size_t(kDiagonalStage) * (5 * size + size_t(value_rows) * size_t(plan.columns));
+}
+inline size_t diagonal_backward_stage(const DiagonalPlan& plan, int rows, int kinds) {
+  const size_t sums = size_t(plan.threads / 32) * size_t(kinds * plan.lanes * rows);
+  return diagonal_stage(plan, rows, 2) + 2 * sums;
+}
+
 template <class R, int kRows, int kColumns> DiagonalPlan diagonal_plan(int64_t K, int64_t V) {
   DiagonalPlan plan{1, 0, 0, 0};
   while (plan.lanes * kRows < K) plan.lanes *= 2;
   const int64_t tiles = (V + kColumns - 1) / kColumns, in_warp = 32 / plan.lanes,
                 most = diagonal_threads<R, kRows>() / plan.lanes;
-  const int64_t here = std::min((tiles + in_warp - 1) / in_warp * in_warp, most);
-  plan.columns = int(here) * kColumns, plan.threads = int(here) * plan.lanes;
+  int64_t here = std::min((tiles + in_warp - 1) / in_warp * in_warp, most);
+  const auto take = [&] {
+    plan.columns = int(here) * kColumns, plan.threads = int(here) * plan.lanes;
+  };
+  take();
+  // Fewer warps where the chip has no room for the sums of so many.
+  while (here > in_warp &&
+         sizeof(R) * diagonal_backward_stage(plan, kRows, 5) > size_t(chip().shared))
+    here -= in_warp, take();
   plan.groups = int((V + plan.columns - 1) / plan.columns);
   return plan;
 }

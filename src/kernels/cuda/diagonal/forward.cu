@@ -51,12 +51,10 @@ int64_t diagonal_groups(const DiagonalInputs& p) { return groups_of_columns<kDia
 
 void diagonal_forward(const DiagonalForward& p, void* stream) {
   const DiagonalLaunch launch{"diagonal", static_cast<cudaStream_t>(stream)};
-  launch.each_tile<kDiagonalColumns>(
-      p, [&]<class R, int kRows, int kColumns>(const DiagonalPlan& plan) {
-        const int keys = DiagonalKeys<R>::kCount * plan.lanes * kRows;
-        const size_t bytes = sizeof(R) * kDiagonalStage * size_t(keys + plan.columns);
-        launch.run(forward<R, kRows, kColumns>, bytes, plan, p);
-      });
+  launch.each_tile<kDiagonalColumns>(p, [&]<class R, int kRows, int kColumns>(
+                                            const DiagonalPlan& plan) {
+    launch.run(forward<R, kRows, kColumns>, sizeof(R) * diagonal_stage(plan, kRows, 1), plan, p);
+  });
 }
 
 }  // namespace lrnn::kernels::cuda
