@@ -23,10 +23,10 @@ build: setup  ## the library build/liblrnn.so, the program build/lrnn and the te
 	@$(call configure,release,build)
 	@ninja -C build -j $(JOBS)
 
-cuda: python  ## the same with the GPU kernels, where no GPU is found and `make build` leaves them out
+cuda: python  ## the same with the GPU kernels where no GPU is found; `make test` then runs them on the CPU
 	@command -v nvcc >/dev/null || [ -x "$${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] || \
 	  { printf 'cuda: nvcc was not found\n  install the CUDA toolkit, or name it in CUDA_HOME\n' >&2; exit 2; }
-	@$(call configure,release,build,-DLRNN_CUDA=ON $(if $(strip $(CHIPS)),-DLRNN_CUDA_ARCHS='$(strip $(CHIPS))'))
+	@$(call configure,release,build,-DLRNN_CUDA=ON -DLRNN_CUDA_PTX=ON $(if $(strip $(CHIPS)),-DLRNN_CUDA_ARCHS='$(strip $(CHIPS))'))
 	@ninja -C build -j $(JOBS)
 
 wheel: setup  ## the Python package, build/wheel/lrnn-*.whl, out of the same build folder; GPU kernels where nvcc is

@@ -7,6 +7,8 @@
 set(LRNN_CUDA AUTO CACHE STRING "build the GPU kernels: ON, OFF, AUTO, where a GPU is, or NVCC, where that is")
 # Machine code for these chips; that for 80 also runs on 86 and 89.
 set(LRNN_CUDA_ARCHS "80;90a" CACHE STRING "the chips to build GPU kernels for")
+# Uncompressed, and for Hopper, whose PTX no driver translates for another chip: tests read it.
+option(LRNN_CUDA_PTX "keep the kernels' PTX in the library, for tests that run them without a GPU" OFF)
 
 find_program(LRNN_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_HOME PATH_SUFFIXES bin)
 set(why_not "")
@@ -69,6 +71,9 @@ if("90a" IN_LIST LRNN_CUDA_ARCHS)
 else()
   list(FILTER cuda_sources EXCLUDE REGEX "/hopper_[a-z]+\\.cu$")
 endif()
+if(LRNN_CUDA_PTX)
+  list(APPEND nvcc_flags --no-compress)
+endif()
 set(cuda_objects "")
 foreach(source ${cuda_sources})
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR}/src/kernels/cuda ${source})
@@ -79,6 +84,9 @@ foreach(source ${cuda_sources})
     set(chips -gencode arch=compute_90a,code=sm_90a)
   elseif(name MATCHES "^delta_product/chunk_channels" AND large_chips)
     set(chips ${large_chips})
+  endif()
+  if(LRNN_CUDA_PTX)
+    set(chips ${chips} -gencode arch=compute_90a,code=compute_90a)
   endif()
   add_custom_command(OUTPUT ${object}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}
