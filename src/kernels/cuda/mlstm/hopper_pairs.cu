@@ -94,7 +94,8 @@ __global__ void __launch_bounds__(kThreads)
                   const HopperKept kept, uint16_t* to, float* adds) {
   extern __shared__ __align__(1024) unsigned char memory[];
   __shared__ float record[kRecords][64];
-  __shared__ float2 partial[4][32];
+  // Of two slices: warps may be at the next before the first has added up this one's.
+  __shared__ float2 partial[2][4][32];
   __shared__ uint64_t full[kStages];
   pdl_trigger();
   const Pairs at(p, memory);
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     wgmma::fence();
     rows_by_rows<false, 64>(S, at.stage(i), at.stage(i) + kTileBytes);
     wgmma::commit();
-    partial[at.warp][at.lane] =
+    partial[i % 2][at.warp][at.lane] =
         at.weighted(memory + i % kStages * kStage + kTileBytes, record[kWrite]);
     wgmma::wait<0>();
     wgmma::hold(S);
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < 32 && 64 * i + 2 * at.lane < p.K) {
       float2 sum = make_float2(0, 0);
 #pragma unroll
-      for (int w = 0; w < 4; ++w) sum.x += partial[w][at.lane].x, sum.y += partial[w][at.lane].y;
+      for (const auto& of : partial[i % 2]) sum.x += of[at.lane].x, sum.y += of[at.lane].y;
       *reinterpret_cast<float2*>(adds + at.number * p.K + 64 * i + 2 * at.lane) = sum;
     }
   }
@@ -162,7 +163,8 @@ __global__ void __launch_bounds__(kThreads)
                    const HopperKept kept, const HopperWork work) {
   extern __shared__ __align__(1024) unsigned char memory[];
   __shared__ float record[kRecords][64], inverse[64], one[64], read_one[64], columns[4][64];
-  __shared__ float2 partial[4][32];
+  // Of two slices: warps may be at the next before the first has added up this one's.
+  __shared__ float2 partial[2][4][32];
   __shared__ uint64_t full[kStages];
   pdl_trigger();
   const Pairs at(p, memory);
@@ -234,7 +236,7 @@ __global__ void __launch_bounds__(kThreads)
     wgmma::fence();
     rows_by_rows<false, 64>(S, at.stage(i), at.stage(i) + kTileBytes);
     wgmma::commit();
-    partial[at.warp][at.lane] = at.weighted(memory + i % kStages * kStage, read_one);
+    partial[i % 2][at.warp][at.lane] = at.weighted(memory + i % kStages * kStage, read_one);
     wgmma::wait<0>();
     wgmma::hold(S);
     __syncthreads();
@@ -243,7 +245,7 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < 32 && column < p.K) {
       float2 sum = make_float2(0, 0);
 #pragma unroll
-      for (int w = 0; w < 4; ++w) sum.x += partial[w][at.lane].x, sum.y += partial[w][at.lane].y;
+      for (const auto& of : partial[i % 2]) sum.x += of[at.lane].x, sum.y += of[at.lane].y;
       *reinterpret_cast<float2*>(work.adds + at.number * p.K + column) = sum;
     }
   }
