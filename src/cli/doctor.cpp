@@ -180,9 +180,17 @@ Json to_json(const RandomChecks& how, const RandomReport& report) {
     wrong.push_back({{"seed", found.seed}, {"shape", found.shape}});
     wrong.back().update(to_json(found.check));
   }
+  Json refused = Json::array();
+  for (const auto& found : report.refused)
+    refused.push_back({{"seed", found.seed},
+                       {"op", found.check.op},
+                       {"device", found.check.device},
+                       {"shape", found.shape},
+                       {"why", found.refused}});
   return {{"first_seed", how.first},
           {"cases", report.cases},
           {"worst", to_json(report.worst)},
+          {"refused", refused},
           {"wrong", wrong}};
 }
 
@@ -211,6 +219,8 @@ int examine(bool json, const RandomChecks& how) {
     print_json(out);
   } else {
     if (how.wanted()) print("worst of " + counted(how, random), random.worst);
+    for (const auto& found : random.refused)
+      std::cout << fmt::format("refused, seed {}: {}\n", found.seed, found.refused);
     std::cout << (wrong.empty() ? "all is well\n" : "");
   }
   for (const auto& sentence : wrong) say("lrnn: " + sentence);

@@ -20,6 +20,7 @@ struct RandomCheck {
   uint64_t seed = 0;
   std::string shape;
   OpCheck check;
+  std::string refused;  // why the op does not take these sizes on this device
 };
 // Sees a case before it is asked.
 using ShowCheck = std::function<void(const RandomCheck&)>;
@@ -34,8 +35,8 @@ struct RandomChecks {
 };
 struct RandomReport {
   int64_t cases = 0;
-  std::vector<OpCheck> worst;      // of each op, device and type
-  std::vector<RandomCheck> wrong;  // in their order
+  std::vector<OpCheck> worst;               // of each op, device and type
+  std::vector<RandomCheck> wrong, refused;  // in their order
   bool interrupted = false;
 };
 RandomReport check_many_at_random(const RandomChecks& how, const std::vector<std::string>& devices,
