@@ -24,6 +24,7 @@ struct Launch {
   Dim3 grid, block, cluster;
   size_t shared = 0;           // dynamic, bytes
   void** arguments = nullptr;  // each points to its value
+  bool dependent = false;      // may begin before the kernel before has ended
 };
 // Runs the whole grid and returns when it has ended. A fault (an address outside, a trap, threads
 // that wait for ever, PTX that is not known) ends the program with the kernel, the thread and the

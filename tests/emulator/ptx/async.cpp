@@ -18,24 +18,52 @@ void copy(Warp& w, const Instruction& i) {
                           uint64_t(int64_t(int32_t(w.function->lists[i.list + 1])));
     LaneCopy one;
     one.to = w.shared(to[l] + w.function->lists[i.list], bytes);
-    one.from = copied ? w.global(from, copied, "a copy") : one.to;
+    if (copied && from % bytes)
+      w.stop("a copy of " + std::to_string(bytes) +
+             " bytes from an address that is no multiple of that");
+    one.from = copied ? w.memory(from, copied, "a copy") : one.to;
     one.bytes = copied, one.zeros = bytes - copied, one.group = w.copies[l].groups;
     w.copies[l].waiting.push_back(one);
+    if (w.races()) w.races()->start_write(w, one.to, bytes);
+    if (w.races() && copied) w.races()->touch_global(w, from, copied, Races::kRead);
   });
   w.exec = lanes;
 }
-template <LaneCopies (Warp::*kWhich)[kLanes]> void commit(Warp& w, const Instruction&) {
-  each(w.exec, [&](int l) { ++(w.*kWhich)[l].groups; });
+void commit(Warp& w, const Instruction&) {
+  each(w.exec, [&](int l) { ++w.copies[l].groups; });
 }
-template <LaneCopies (Warp::*kWhich)[kLanes]> void wait(Warp& w, const Instruction& i) {
+// Groups before this one have arrived.
+void arrived(Warp& w, int lane, uint32_t before) {
+  LaneCopies& mine = w.copies[lane];
+  if (w.races())
+    for (const LaneCopy& copy : mine.waiting)
+      if (copy.group < before) w.races()->touch(w, copy.to, copy.bytes + copy.zeros, Races::kWrite);
+  mine.make(before);
+}
+void wait(Warp& w, const Instruction& i) {
   each(w.exec, [&](int l) {
-    LaneCopies& mine = (w.*kWhich)[l];
-    if (mine.groups > uint32_t(i.number)) mine.make(mine.groups - uint32_t(i.number));
+    if (w.copies[l].groups > uint32_t(i.number))
+      arrived(w, l, w.copies[l].groups - uint32_t(i.number));
   });
   ++w.block->events;
 }
 void wait_for_all(Warp& w, const Instruction&) {
-  each(w.exec, [&](int l) { w.copies[l].make(kNone); });
+  each(w.exec, [&](int l) { arrived(w, l, kNone); });
+  ++w.block->events;
+}
+void commit_sends(Warp& w, const Instruction&) {
+  each(w.exec, [&](int l) {
+    ++w.sends[l].groups;
+    if (w.races()) w.sends[l].clocks.push_back(w.races()->close_sends(w));
+  });
+}
+void wait_for_sends(Warp& w, const Instruction& i) {
+  each(w.exec, [&](int l) {
+    LaneCopies& mine = w.sends[l];
+    if (mine.groups <= uint32_t(i.number)) return;
+    mine.make(mine.groups - uint32_t(i.number));
+    if (w.races()) w.races()->wait_sends(w, mine.clocks[mine.groups - uint32_t(i.number) - 1]);
+  });
   ++w.block->events;
 }
 
@@ -48,8 +76,8 @@ template <class F> void each_barrier(Warp& w, const Instruction& i, F&& f) {
   each(lanes, [&](int l) {
     w.exec = 1u << l;
     SharedBarrier& b = barrier_at(w, w.at(i.a)[l] + uint64_t(i.number));
-    if (!b.ready) w.stop("a barrier that was not initialised");
-    f(b, l);
+    if (b.mark != SharedBarrier::kReady) w.stop("a barrier that was not initialised");
+    f(b, l, w.at(i.a)[l] + uint64_t(i.number));
   });
   w.exec = lanes;
 }
@@ -58,22 +86,30 @@ void init(Warp& w, const Instruction& i) {
   each(lanes, [&](int l) {
     SharedBarrier& b = barrier_at(w, w.at(i.a)[l] + uint64_t(i.number));
     b = {};
-    b.pending = b.wanted = w.at(i.b)[l] & 0x7fff, b.ready = 1;
+    const uint32_t count = w.at(i.b)[l];
+    if (count == 0 || count > SharedBarrier::kMost)
+      w.stop("a barrier of " + std::to_string(count) + " threads");
+    b.pending = b.wanted = count & SharedBarrier::kMost, b.mark = SharedBarrier::kReady;
+    if (w.races()) w.races()->phase_of(*w.block, w.at(i.a)[l] + uint64_t(i.number)) = {};
   });
   ++w.block->events;
 }
 template <bool kExpects> void arrive(Warp& w, const Instruction& i) {
-  each_barrier(w, i, [&](SharedBarrier& b, int l) {
+  each_barrier(w, i, [&](SharedBarrier& b, int l, uint64_t address) {
     if (b.pending == 0) w.stop("more arrive at a barrier than it waits for");
     if (kExpects) b.bytes += int32_t(w.at(i.b)[l]);
     --b.pending;
-    settle(b, *w.block);
+    if (w.races()) w.races()->release(w, w.races()->phase_of(*w.block, address).arriving);
+    settle(b, *w.block, address);
   });
 }
 void try_wait(Warp& w, const Instruction& i) {
   uint32_t done = 0;
-  each_barrier(
-      w, i, [&](SharedBarrier& b, int l) { done |= uint32_t(b.phase != (w.at(i.b)[l] & 1)) << l; });
+  each_barrier(w, i, [&](SharedBarrier& b, int l, uint64_t address) {
+    if (b.phase == (w.at(i.b)[l] & 1)) return;
+    done |= 1u << l;
+    if (w.races()) w.races()->acquire(w, w.races()->phase_of(*w.block, address).ended);
+  });
   uint32_t& p = w.predicate(i.d);
   p = (p & ~w.exec) | done;
   if (!done) w.wait_and_retry();
@@ -117,16 +153,21 @@ template <class F> void each_piece(Warp& w, const TensorMap& map, const int64_t*
   }
 }
 
+void pieces_of_memory(Warp& w, uint64_t address, size_t bytes, Races::How how) {
+  if (w.races()) w.races()->touch_global(w, address, bytes, how);
+}
+
 // Into shared memory: [to], [from], bytes, [barrier], or [to], [map, {..}], [barrier].
 template <bool kTensor> void bring(Warp& w, const Instruction& i) {
   const uint32_t lanes = w.exec, *const more = w.function->lists.data() + i.list;
   each(lanes, [&](int l) {
     w.exec = 1u << l;
     PendingBulk copy;
-    copy.block = w.block;
-    const uint64_t to = w.at(i.a)[l];
-    copy.barrier = w.at(i.c)[l];
-    if (!barrier_at(w, copy.barrier).ready) w.stop("a barrier that was not initialised");
+    const uint64_t to = w.at(i.a)[l], barrier = w.at(i.c)[l];
+    if (barrier_at(w, barrier).mark != SharedBarrier::kReady)
+      w.stop("a barrier that was not initialised");
+    copy.block = &w.block_of(barrier);
+    copy.barrier = barrier & ((uint64_t(1) << kRankBits) - 1);
     if constexpr (kTensor) {
       const TensorMap& map = map_at(w, w.at<uint64_t>(i.b)[l]);
       if (to % 1024) w.stop("a swizzled box that does not lie on 1024 bytes");
@@ -144,11 +185,18 @@ template <bool kTensor> void bring(Warp& w, const Instruction& i) {
       const uint32_t bytes = w.at(more[0])[l];
       if (bytes % 16) w.stop("the copy engine takes multiples of 16 bytes");
       copy.bytes = bytes;
+      pieces_of_memory(w, w.at<uint64_t>(i.b)[l], bytes, Races::kRead);
       w.shared(to + bytes - 16, 16),
           w.global(w.at<uint64_t>(i.b)[l] + bytes - 16, 16, "a bulk copy");
       copy.pieces.push_back(
           {w.shared(to, 16), w.global(w.at<uint64_t>(i.b)[l], 16, "a bulk copy"), bytes});
     }
+    if (kTensor)
+      for (const auto& piece : copy.pieces)
+        if (piece.from)
+          pieces_of_memory(w, reinterpret_cast<uint64_t>(piece.from), piece.bytes, Races::kRead);
+    copy.line = i.line;
+    if (w.races()) copy.known = w.races()->issue(w);
     w.block->cluster->bulk.push_back(std::move(copy));
   });
   w.exec = lanes;
@@ -163,6 +211,8 @@ template <bool kTensor> void send(Warp& w, const Instruction& i) {
     const uint64_t from = w.at(i.a)[l];
     const auto add = [&](unsigned char* to, const unsigned char* source, uint32_t bytes) {
       mine.waiting.push_back({to, source, bytes, 0, mine.groups});
+      pieces_of_memory(w, reinterpret_cast<uint64_t>(to), bytes, Races::kWrite);
+      if (w.races()) w.races()->read_by_sends(w, source, bytes);
     };
     if constexpr (kTensor) {
       const TensorMap& map = map_at(w, w.at<uint64_t>(i.b)[l]);
@@ -195,9 +245,9 @@ uint32_t plain_address(Decoding& d, const Operand& o, bool wide) {
 }
 
 bool decode_bulk(Decoding& d, Instruction& i) {
-  if (d.has("commit_group")) return i.run = commit<&Warp::sends>, true;
+  if (d.has("commit_group")) return i.run = commit_sends, true;
   if (d.has("wait_group")) {
-    i.run = wait<&Warp::sends>, i.number = int64_t(d.number(0));
+    i.run = wait_for_sends, i.number = int64_t(d.number(0));
     return true;
   }
   const bool tensor = d.has("tensor"), brings = d.has("shared::cluster");
@@ -247,9 +297,9 @@ bool decode_async(Decoding& d, Instruction& i) {
   }
   if (!d.is("cp") || !d.has("async")) return false;
   if (d.has("bulk")) return decode_bulk(d, i);
-  if (d.has("commit_group")) return i.run = commit<&Warp::copies>, true;
+  if (d.has("commit_group")) return i.run = commit, true;
   if (d.has("wait_group")) {
-    i.run = wait<&Warp::copies>, i.number = int64_t(d.number(0));
+    i.run = wait, i.number = int64_t(d.number(0));
     return true;
   }
   if (d.has("wait_all")) return i.run = wait_for_all, true;

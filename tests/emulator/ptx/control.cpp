@@ -31,6 +31,12 @@ void end(Warp& w, const Instruction&) {
 
 void trap(Warp& w, const Instruction&) { w.stop("a trap"); }
 void nothing(Warp&, const Instruction&) {}
+void wait_for_launches(Warp& w, const Instruction&) {
+  if (w.races()) w.races()->wait_for_launches(w);
+}
+void fence_proxy(Warp& w, const Instruction&) {
+  if (w.races()) w.races()->fence(w);
+}
 
 template <bool kWaits> void barrier(Warp& w, const Instruction& i) {
   const auto first = std::countr_zero(w.exec);
@@ -42,7 +48,8 @@ template <bool kWaits> void barrier(Warp& w, const Instruction& i) {
 void arrive_in_cluster(Warp& w, const Instruction&) {
   Cluster& all = *w.block->cluster;
   each(w.exec, [&](int l) { w.cluster_phase[l] = all.phase; });
-  all.arrived += std::popcount(w.exec);
+  w.in_cluster |= w.exec;
+  if (w.races()) w.races()->release(w, w.races()->cluster());
   ++w.block->events;
   all.check_barrier();
 }
@@ -52,7 +59,10 @@ void wait_for_cluster(Warp& w, const Instruction&) {
     const int l = std::countr_zero(rest);
     if (w.cluster_phase[l] == w.block->cluster->phase) wait |= 1u << l;
   }
-  if (!wait) return;
+  if (!wait) {
+    if (w.races()) w.races()->acquire(w, w.races()->cluster());
+    return;
+  }
   if (w.exec != w.active) w.stop("lanes wait for their cluster apart from each other");
   --w.pc;
   w.wait_and_retry();
@@ -61,12 +71,18 @@ void wait_for_cluster(Warp& w, const Instruction&) {
 }  // namespace
 
 void Cluster::check_barrier() {
-  int threads = 0;
+  bool anybody = false;
   for (const Block& block : blocks)
-    for (const Warp& w : block.warps) threads += std::popcount(w.alive);
-  if (arrived == 0 || arrived < threads) return;
-  arrived = 0, ++phase;
-  for (Block& block : blocks) ++block.events;
+    for (const Warp& w : block.warps) {
+      if (w.alive & ~w.in_cluster) return;
+      anybody = anybody || w.in_cluster;
+    }
+  if (!anybody) return;
+  ++phase;
+  for (Block& block : blocks) {
+    ++block.events;
+    for (Warp& w : block.warps) w.in_cluster = 0;
+  }
 }
 
 bool decode_control(Decoding& d, Instruction& i) {
@@ -92,6 +108,8 @@ bool decode_control(Decoding& d, Instruction& i) {
   }
   // Order between threads needs nothing where warps take turns; registers are as many as are named;
   // a kernel begins when those before it have ended.
+  if (d.is("fence") && d.has("proxy")) return i.run = fence_proxy, true;
+  if (d.is("griddepcontrol") && d.has("wait")) return i.run = wait_for_launches, true;
   if (d.is("membar") || d.is("fence") || d.is("setmaxnreg") || d.is("prefetch") ||
       d.is("griddepcontrol"))
     return i.run = nothing, true;

@@ -19,9 +19,11 @@ template <class T> T rounded(T x, int how) {
   }
 }
 
-// Floating point to whole numbers: what does not fit becomes the nearest that does; NaN gives 0.
+// Floating point to whole numbers: what does not fit becomes the nearest that does. NaN gives 0
+// from 32 bits to 32 or fewer, else the highest bit alone.
 template <class To, class From> To to_integer(From x, int how) {
-  if (x != x) return 0;
+  constexpr bool kNarrow = sizeof(From) == 4 && sizeof(To) <= 4;
+  if (x != x) return kNarrow ? To(0) : To(std::make_unsigned_t<To>(1) << (8 * sizeof(To) - 1));
   x = rounded(x, how);
   constexpr auto kLow = std::numeric_limits<To>::min(), kHigh = std::numeric_limits<To>::max();
   if (x <= From(kLow)) return kLow;
@@ -106,6 +108,7 @@ bool decode_convert(Decoding& d, Instruction& i) {
   }
   if (d.has("bf16")) {
     const bool narrows = d.parts.back() == "f32";
+    if (!narrows && !(d.parts.back() == "bf16" && d.has("f32"))) return false;
     if (narrows && !d.has("rn")) return false;
     i.run = narrows ? one_bf16 : from_bf16;
     i.d = d.place(0, narrows ? 16 : 32), i.a = d.place(1, narrows ? 32 : 16);

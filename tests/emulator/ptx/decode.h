@@ -92,7 +92,7 @@ template <class T> using Cell = std::conditional_t<sizeof(T) < 4, uint32_t, T>;
 template <class T> inline T get(Cell<T> x) { return T(x); }
 template <class T> inline Cell<T> put(T x) {
   if constexpr (sizeof(T) < 4)
-    return uint32_t(std::make_unsigned_t<T>(x));
+    return uint32_t(x);  // with its sign, as in a register of 32
   else
     return x;
 }

@@ -31,6 +31,20 @@ struct Max {
     return b != b || a > b ? a : a != a || b > a ? b : std::signbit(a) ? b : a;
   }
 };
+template <class T> T canonical() {  // the NaN that the hardware makes
+  if constexpr (sizeof(T) == 4) return std::bit_cast<float>(0x7fffffffu);
+  return std::numeric_limits<T>::quiet_NaN();
+}
+struct MinOrNan {
+  template <class T> static T of(T a, T b) {
+    return a != a || b != b ? canonical<T>() : Min::of(a, b);
+  }
+};
+struct MaxOrNan {
+  template <class T> static T of(T a, T b) {
+    return a != a || b != b ? canonical<T>() : Max::of(a, b);
+  }
+};
 struct CopySign {
   template <class T> static T of(T a, T b) { return std::copysign(b, a); }
 };
@@ -106,7 +120,10 @@ template <class T, int kRounding> void fused_rounded(Warp& w, const Instruction&
 template <class T> void saturated_add(Warp& w, const Instruction& i) {
   auto* const d = w.at<T>(i.d);
   const auto *const a = w.at<T>(i.a), *const b = w.at<T>(i.b);
-  each(w.exec, [=](int l) { d[l] = std::min(std::max(a[l] + b[l], T(0)), T(1)); });
+  each(w.exec, [=](int l) {
+    const T sum = a[l] + b[l];
+    d[l] = sum > 0 ? std::min(sum, T(1)) : T(0);  // NaN becomes 0
+  });
 }
 
 template <class F> bool with_float(Type type, F&& f) {
@@ -256,12 +273,13 @@ bool decode_float(Decoding& d, Instruction& i) {
       i.run = saturated_add<T>;
     });
   }
-  if (d.has("sat") && !d.is("cvt")) return false;
+  if ((d.has("sat") && !d.is("cvt")) || d.has("xorsign")) return false;
   if (d.is("sub")) return two<Sub>(d, i);
   if (d.is("mul")) return two<Mul>(d, i);
   if (d.is("div")) return two<Div>(d, i);
-  if (d.is("min")) return two<Min>(d, i);
-  if (d.is("max")) return two<Max>(d, i);
+  const bool nan = d.has("NaN");
+  if (d.is("min")) return nan ? two<MinOrNan>(d, i) : two<Min>(d, i);
+  if (d.is("max")) return nan ? two<MaxOrNan>(d, i) : two<Max>(d, i);
   if (d.is("copysign")) return two<CopySign>(d, i);
   if (d.is("fma") || d.is("mad")) return three(d, i);
   if (d.is("neg")) return one<Neg>(d, i);

@@ -8,7 +8,10 @@ enum Shuffle { kUp, kDown, kButterfly, kIndex };
 
 template <Shuffle kHow> void shuffle(Warp& w, const Instruction& i) {
   const uint32_t* const more = w.function->lists.data() + i.list;
-  if (!w.together(w.at(more[0])[std::countr_zero(w.exec)])) return;
+  const auto* const masks = w.at(more[0]);
+  uint32_t all = 0;
+  each(w.exec, [&](int l) { all |= masks[l]; });
+  if (!w.together(all)) return;
   uint32_t given[kLanes];
   std::memcpy(given, w.at(i.a), sizeof given);
   auto* const d = w.at(i.d);
@@ -27,7 +30,8 @@ template <Shuffle kHow> void shuffle(Warp& w, const Instruction& i) {
       case kIndex: from = int(first | (by & ~segment)), ok = from <= int(last); break;
     }
     if (!ok) from = l;
-    if (ok && !(w.alive >> from & 1)) w.stop("a shuffle reads a lane that has ended");
+    if (!(w.alive & masks[l] & 1u << from))
+      w.stop("a shuffle reads a lane that does not take part");
     d[l] = given[from];
     inside |= uint32_t(ok) << l;
   }
@@ -39,20 +43,32 @@ template <Shuffle kHow> void shuffle(Warp& w, const Instruction& i) {
 
 enum Vote { kAllOf, kAnyOf, kBallot, kUniform };
 
-template <Vote kHow> void vote(Warp& w, const Instruction& i) {
-  const uint32_t members = w.at(i.b)[std::countr_zero(w.exec)];
-  if (!w.together(members)) return;
-  const uint32_t voters = w.exec & members, yes = (w.predicate(i.a) ^ uint32_t(i.number)) & voters;
+template <Vote kHow> void count(Warp& w, const Instruction& i, uint32_t voters, uint32_t yes) {
   if (kHow == kBallot) {
     auto* const d = w.at(i.d);
-    each(w.exec, [=](int l) { d[l] = yes; });
+    each(voters, [=](int l) { d[l] = yes; });
     return;
   }
   const bool holds = kHow == kAllOf   ? yes == voters
                      : kHow == kAnyOf ? yes != 0
                                       : yes == voters || yes == 0;
   uint32_t& p = w.predicate(i.d);
-  p = (p & ~w.exec) | (holds ? w.exec : 0);
+  p = (p & ~voters) | (holds ? voters : 0);
+}
+template <Vote kHow> void vote(Warp& w, const Instruction& i) {
+  const auto* const masks = w.at(i.b);
+  const uint32_t here = w.exec, ayes = w.predicate(i.a) ^ uint32_t(i.number);
+  uint32_t all = 0;
+  each(here, [&](int l) { all |= masks[l]; });
+  if (!w.together(all)) return;
+  // Groups of other masks may vote at the same time.
+  for (uint32_t rest = here; rest;) {
+    const uint32_t members = masks[std::countr_zero(rest)];
+    uint32_t group = 0;
+    each(rest, [&](int l) { group |= uint32_t(masks[l] == members) << l; });
+    rest &= ~group;
+    count<kHow>(w, i, group, ayes & group);
+  }
 }
 void meet(Warp& w, const Instruction& i) {  // bar.warp.sync
   w.together(w.at(i.a)[std::countr_zero(w.exec)]);

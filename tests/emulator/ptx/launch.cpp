@@ -46,6 +46,16 @@ const Function& function_of(const void* stub) {
   return *kernel.function;
 }
 
+LaunchOrder next_in_order(bool dependent) {
+  static std::mutex mutex;
+  static LaunchOrder last;
+  const std::lock_guard lock(mutex);
+  ++last.number;
+  last.dependent = dependent;
+  if (!dependent) last.first = last.number;
+  return last;
+}
+
 template <class T> T* aligned(std::vector<T>& room, size_t count, size_t align) {
   room.resize(count + align / sizeof(T));
   const auto at = reinterpret_cast<uintptr_t>(room.data());
@@ -55,7 +65,9 @@ template <class T> T* aligned(std::vector<T>& room, size_t count, size_t align) 
 // What one thread of the host needs to run a cluster, kept from one to the next.
 class Worker {
  public:
-  Worker(const Function& f, const Launch& l, const unsigned char* parameters) : f_(f), l_(l) {
+  Worker(const Function& f, const Launch& l, const unsigned char* parameters,
+         const LaunchOrder& order)
+      : f_(f), l_(l) {
     const auto blocks = size_t(l.cluster.count());
     const size_t warps = (size_t(l.block.count()) + kLanes - 1) / kLanes;
     const size_t each_shared = (kSharedBegin + f.shared + l.shared + 1023) / 1024 * 1024;
@@ -73,6 +85,8 @@ class Worker {
         block.warps[w].base[1] = const_cast<uint32_t*>(f.constants.data());
       }
     }
+    cluster_.order = order;
+    if (Races::wanted()) cluster_.races = std::make_unique<Races>(cluster_);
   }
 
   void run(int64_t number) {
@@ -80,7 +94,8 @@ class Worker {
                            l_.grid.z / l_.cluster.z};
     const auto x = uint32_t(number % clusters.x), y = uint32_t(number / clusters.x % clusters.y),
                z = uint32_t(number / clusters.x / clusters.y);
-    cluster_.arrived = 0, cluster_.phase = 0;
+    cluster_.phase = 0;
+    cluster_.number = uint32_t(number);
     for (Block& block : cluster_.blocks) {
       const uint32_t r = block.rank;
       block.id = {x * l_.cluster.x + r % l_.cluster.x,
@@ -140,11 +155,12 @@ void launch(const Launch& l) {
   for (size_t i = 0; i < f.arguments.size(); ++i)
     std::memcpy(parameters + f.arguments[i].offset, l.arguments[i], f.arguments[i].size);
 
+  const LaunchOrder order = next_in_order(l.dependent);
   const int64_t clusters = l.grid.count() / l.cluster.count();
   static const auto cores = int64_t(std::max(1u, std::thread::hardware_concurrency()));
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
-    Worker worker(f, l, parameters);
+    Worker worker(f, l, parameters, order);
     for (int64_t number; (number = next++) < clusters;) worker.run(number);
   };
   std::vector<std::thread> others;

@@ -12,6 +12,7 @@ template <Space kSpace, bool kWideAddress>
 unsigned char* find(Warp& w, const Instruction& i, int l, size_t bytes, const char* what) {
   const uint64_t address =
       uint64_t(i.number) + (kWideAddress ? w.at<uint64_t>(i.a)[l] : w.at(i.a)[l]);
+  w.exec = w.exec & ~((1u << l) - 1);  // so that a fault names the lane
   if constexpr (kSpace == kShared)
     return w.shared(address & (kWideAddress ? ~uint64_t(0) : kAll), bytes);
   if constexpr (kSpace == kParameter) {
@@ -19,16 +20,23 @@ unsigned char* find(Warp& w, const Instruction& i, int l, size_t bytes, const ch
     if (address + bytes <= w.function->parameters)
       return const_cast<unsigned char*>(w.block->parameters) + address;
   }
-  w.exec = w.exec & ~((1u << l) - 1);  // so that a fault names the lane
   return w.global(address, bytes, what);
+}
+
+template <Space kSpace>
+void look_for_races(Warp& w, const unsigned char* at, size_t bytes, Races::How how) {
+  w.races()->touch(w, at, bytes, how);  // generic addresses may be shared, too
+  if (kSpace != kShared) w.races()->touch_global(w, reinterpret_cast<uint64_t>(at), bytes, how);
 }
 
 template <class T, class Register, Space kSpace, bool kWideAddress>
 void load(Warp& w, const Instruction& i) {
   const uint32_t lanes = w.exec, *const to = w.function->lists.data() + i.list;
+  Races* const races = w.races();
   each(lanes, [&](int l) {
     const unsigned char* const from =
         find<kSpace, kWideAddress>(w, i, l, sizeof(T) * i.count, "a load");
+    if (races) look_for_races<kSpace>(w, from, sizeof(T) * i.count, Races::kRead);
     for (uint32_t k = 0; k < i.count; ++k) {
       T x;
       std::memcpy(&x, from + k * sizeof(T), sizeof x);
@@ -42,8 +50,10 @@ void load(Warp& w, const Instruction& i) {
 template <class T, class Register, Space kSpace, bool kWideAddress>
 void store(Warp& w, const Instruction& i) {
   const uint32_t lanes = w.exec, *const from = w.function->lists.data() + i.list;
+  Races* const races = w.races();
   each(lanes, [&](int l) {
     unsigned char* const to = find<kSpace, kWideAddress>(w, i, l, sizeof(T) * i.count, "a store");
+    if (races) look_for_races<kSpace>(w, to, sizeof(T) * i.count, Races::kWrite);
     for (uint32_t k = 0; k < i.count; ++k) {
       const T x = T(w.at<Register>(from[k])[l]);
       std::memcpy(to + k * sizeof(T), &x, sizeof x);
@@ -135,6 +145,8 @@ template <class T, Space kSpace, bool kWideAddress> void atomic(Warp& w, const I
     const int l = std::countr_zero(rest);
     auto* const at =
         reinterpret_cast<T*>(find<kSpace, kWideAddress>(w, i, l, sizeof(T), "an atomic"));
+    if (w.races())
+      look_for_races<kSpace>(w, reinterpret_cast<unsigned char*>(at), sizeof(T), Races::kAtomic);
     const T x = w.at<T>(i.b)[l];
     T old;
     __atomic_load(at, &old, __ATOMIC_SEQ_CST);

@@ -15,8 +15,13 @@ template <bool kLoads, bool kTransposed> void matrices(Warp& w, const Instructio
   const uint32_t* const names = w.function->lists.data() + i.list;
   for (uint32_t m = 0; m < i.count; ++m) {
     unsigned char* rows[8];
-    for (uint32_t r = 0; r < 8; ++r)
+    for (uint32_t r = 0; r < 8; ++r) {
+      w.exec = 1u << (8 * m + r);  // so that a fault names the lane
       rows[r] = w.shared(uint64_t(w.at(i.a)[8 * m + r]) + uint64_t(i.number), 16);
+    }
+    if (w.races())
+      for (const unsigned char* row : rows)
+        w.races()->touch(w, row, 16, kLoads ? Races::kRead : Races::kWrite);
     auto* const x = w.at(names[m]);
     for (int l = 0; l < kLanes; ++l) {
       const int row = l / 4, column = l % 4 * 2;
@@ -119,8 +124,10 @@ struct Described {
   static uint64_t swizzled(uint64_t at) { return at ^ ((at >> 7 & 7) << 4); }
 };
 float value_at(Warp& w, uint64_t address) {
+  const unsigned char* const at = w.shared(address, 2);
+  if (w.races()) w.races()->read_by_products(w, at, 2);
   uint16_t bits;
-  std::memcpy(&bits, w.shared(address, 2), 2);
+  std::memcpy(&bits, at, 2);
   return wide(bits);
 }
 
@@ -163,10 +170,22 @@ template <int kColumns> void group_product(Warp& w, const Instruction& i) {
     for (int l = 0; l < kLanes; ++l) x[l] = C[place(r, l)];
   }
 }
-void group_order(Warp& w, const Instruction&) { w.together(kAll); }
+void group_fence(Warp& w, const Instruction&) { w.together(kAll); }
+void group_commit(Warp& w, const Instruction&) {
+  if (w.together(kAll) && w.races()) w.races()->close_products(w);
+}
+void group_wait(Warp& w, const Instruction& i) {
+  if (w.together(kAll) && w.races()) w.races()->wait_products(w, size_t(i.number));
+}
 
 bool decode_group(Decoding& d, Instruction& i) {
-  if (!d.has("mma_async")) return i.run = group_order, true;
+  if (d.has("fence")) return i.run = group_fence, true;
+  if (d.has("commit_group")) return i.run = group_commit, true;
+  if (d.has("wait_group")) {
+    i.run = group_wait, i.number = int64_t(d.number(0));
+    return true;
+  }
+  if (!d.has("mma_async")) return false;
   if (!d.opcode_ends("f32.bf16.bf16")) return false;
   const std::string shape(d.parts[4]);
   if (shape == "m64n32k16")

@@ -59,12 +59,13 @@ void LaneCopies::make(uint32_t before) {
 void Warp::start(Block& of, int number, uint32_t lanes) {
   block = &of, function = of.function, index = number;
   alive = active = lanes, pc = 0, others = kNone;
-  at_barrier = stalled = 0, regroup = yield = false;
+  at_barrier = stalled = in_cluster = 0, regroup = false;
   for (Range& range : known) range = {};
   local.assign(function->local * kLanes, 0xff);
   for (int l = 0; l < kLanes; ++l) {
     copies[l].waiting.clear(), sends[l].waiting.clear();
     copies[l].groups = sends[l].groups = 0;
+    sends[l].clocks.clear();
   }
   for (const Special& special : function->specials) {
     auto* const to = at(special.place);
@@ -164,9 +165,15 @@ bool Warp::run() {
 }
 
 // ------------------------------------------------------------------------------------- barriers
-void settle(SharedBarrier& b, Block& block) {
+void settle(SharedBarrier& b, Block& block, uint64_t address) {
   ++block.events;
-  if (b.pending == 0 && b.bytes == 0) b.phase ^= 1, b.pending = b.wanted;
+  if (b.pending != 0 || b.bytes != 0) return;
+  b.phase ^= 1, b.pending = b.wanted;
+  if (Races* const races = block.cluster->races.get()) {
+    Races::Phase& phase = races->phase_of(block, address);
+    phase.ended = phase.arriving;
+    phase.arriving.clear();
+  }
 }
 
 // Threads a barrier without a number waits for: warps that have not ended.
@@ -183,6 +190,7 @@ void Block::arrive(Warp& w, int id, int wanted, bool waits) {
     w.stop("barrier " + std::to_string(id) + " is met with two numbers of threads");
   b.wanted = wanted;
   b.arrived += std::popcount(w.exec);
+  if (Races* const races = w.races()) races->release(w, races->named(*this, id));
   if (waits) {
     for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
       const int l = std::countr_zero(rest);
@@ -216,7 +224,13 @@ void Block::check_barriers() {
 void Block::open(int id) {
   barriers[id] = {};
   ++events;
+  Clocks known;
+  if (Races* const races = cluster->races.get()) std::swap(known, races->named(*this, id));
   for (Warp& w : warps) {
+    bool waits = false;
+    for (uint32_t rest = w.at_barrier; rest; rest &= rest - 1)
+      waits = waits || w.barrier_of[std::countr_zero(rest)] == id;
+    if (waits && w.races()) w.races()->acquire(w, known);
     for (uint32_t rest = w.at_barrier; rest; rest &= rest - 1) {
       const int l = std::countr_zero(rest);
       if (w.barrier_of[l] == id) w.at_barrier &= ~(1u << l);
@@ -226,7 +240,20 @@ void Block::open(int id) {
 }
 
 // --------------------------------------------------------------------------------------- cluster
+void Cluster::make(PendingBulk& copy) {
+  for (const auto& piece : copy.pieces) {
+    piece.from ? std::memcpy(piece.to, piece.from, piece.bytes)
+               : std::memset(piece.to, 0, piece.bytes);
+    if (races) races->bring(*copy.block, copy.known, piece.to, piece.bytes, copy.line);
+  }
+  auto& barrier = *reinterpret_cast<SharedBarrier*>(copy.block->shared + copy.barrier);
+  barrier.bytes -= int32_t(copy.bytes);
+  if (races) join(races->phase_of(*copy.block, copy.barrier).arriving, copy.known);
+  settle(barrier, *copy.block, copy.barrier);
+}
+
 void Cluster::run() {
+  if (races) races->begin();
   for (;;) {
     bool alive = false, moved = false;
     for (Block& block : blocks)
@@ -238,14 +265,9 @@ void Cluster::run() {
     if (!alive) break;
     if (moved) continue;
     if (!bulk.empty()) {
-      const PendingBulk copy = std::move(bulk.front());
+      PendingBulk copy = std::move(bulk.front());
       bulk.pop_front();
-      for (const auto& piece : copy.pieces)
-        piece.from ? std::memcpy(piece.to, piece.from, piece.bytes)
-                   : std::memset(piece.to, 0, piece.bytes);
-      auto& barrier = *reinterpret_cast<SharedBarrier*>(copy.block->shared + copy.barrier);
-      barrier.bytes -= int32_t(copy.bytes);
-      settle(barrier, *copy.block);
+      make(copy);
       continue;
     }
     std::string where;

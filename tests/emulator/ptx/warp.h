@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/emulator/device.h"
+#include "tests/emulator/ptx/races.h"
 #include "tests/emulator/ptx/text.h"
 
 // How a kernel runs: a warp is 32 lanes that take one statement after another together, each on its
@@ -21,6 +22,7 @@ constexpr uint32_t kAll = 0xffffffffu, kNone = 0xffffffffu;
 
 struct Range {
   uint64_t begin = 0, end = 0;
+  GlobalShadow* shadow = nullptr;  // where races are looked for
 };
 
 struct Warp;
@@ -87,6 +89,7 @@ struct LaneCopy {
 // What a lane has issued, in groups that are closed one after another.
 struct LaneCopies {
   std::deque<LaneCopy> waiting;
+  std::vector<uint32_t> clocks;  // of the closed groups, where races are looked for
   uint32_t groups = 0;
   void make(uint32_t before);  // those of groups before this one
 };
@@ -101,7 +104,8 @@ struct Warp {
   uint32_t alive = 0, active = 0, pc = 0;
   uint32_t at_barrier = 0, stalled = 0;  // lanes that do not go on yet
   uint32_t others = kNone;               // the lowest statement of lanes that are not active
-  bool regroup = false, yield = false;
+  uint32_t in_cluster = 0;               // lanes that have arrived at the cluster's barrier
+  bool regroup = false;
   uint32_t pcs[kLanes] = {};
   int barrier_of[kLanes] = {};
   uint64_t cluster_phase[kLanes] = {};
@@ -120,15 +124,18 @@ struct Warp {
   uint32_t value_of(Index index, uint32_t number, uint32_t lane) const;
   bool run();  // until it waits; false if it could not do anything
   void choose_lanes();
-  void part(uint32_t lanes);  // these go to `pc`, then lanes are chosen again
   // For a statement that lanes take together: true if those of `mask` are here, all in `active`.
   bool together(uint32_t mask);
   void wait_and_retry();  // the statement said "not yet"
 
   // Where a lane's address lies on the host, if all `bytes` of it may be touched.
-  unsigned char* global(uint64_t address, size_t bytes, const char* what);
+  unsigned char* global(uint64_t address, size_t bytes, const char* what);  // on its size
+  unsigned char* memory(uint64_t address, size_t bytes, const char* what);  // anywhere
+  Range* range_of(uint64_t address);                                        // of what was found so
   unsigned char* shared(uint64_t address, size_t bytes);
+  Block& block_of(uint64_t shared_address);
   [[noreturn]] void stop(const std::string& why) const;
+  Races* races() const;
 };
 
 // One that threads meet at, by number.
@@ -168,28 +175,36 @@ struct PendingBulk {
     const unsigned char* from;  // nothing: zeros
     uint32_t bytes;
   };
-  Block* block = nullptr;
-  uint64_t barrier = 0;
+  Block* block = nullptr;  // the barrier's
+  uint64_t barrier = 0;    // its address there
   int64_t bytes = 0;
   std::vector<Piece> pieces;
+  Clocks known;  // by whom it was issued
+  uint32_t line = 0;
 };
 
 struct Cluster {
   std::vector<Block> blocks;
   std::deque<PendingBulk> bulk;
-  int arrived = 0;  // warps' lanes at the cluster's barrier
   uint64_t phase = 0;
+  std::unique_ptr<Races> races;  // where they are looked for
+  uint32_t number = 0;           // in its grid
+  LaunchOrder order;
   void run();
+  void make(PendingBulk& copy);
   void check_barrier();
 };
 
 // mbarriers, as 8 bytes of shared memory.
 struct SharedBarrier {
-  uint32_t pending : 15, wanted : 15, phase : 1, ready : 1;
+  static constexpr uint32_t kReady = 0x2d, kMost = 0xfff;
+  uint32_t pending : 12, wanted : 12, phase : 1, mark : 7;  // kReady once it is initialised
   int32_t bytes;
 };
 static_assert(sizeof(SharedBarrier) == 8);
-void settle(SharedBarrier& barrier, Block& block);
+void settle(SharedBarrier& barrier, Block& block, uint64_t address);
+
+inline Races* Warp::races() const { return block->cluster->races.get(); }
 
 // For every lane of the mask. A whole warp is a loop that vectorises.
 template <class F> inline __attribute__((always_inline)) void each(uint32_t mask, F&& f) {

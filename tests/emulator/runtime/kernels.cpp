@@ -181,8 +181,11 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* st
         l.cluster = {d.x, d.y, d.z};
         break;
       }
-      // Hints: a kernel that could begin early begins when the one before has ended.
+      // It begins when the kernel before has ended, all the same; whoever looks for races is told.
       case cudaLaunchAttributeProgrammaticStreamSerialization:
+        l.dependent = attribute.val.programmaticStreamSerializationAllowed != 0;
+        break;
+      // Hints.
       case cudaLaunchAttributeClusterSchedulingPolicyPreference:
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeIgnore: break;
