@@ -9,9 +9,7 @@ enum Shuffle { kUp, kDown, kButterfly, kIndex };
 template <Shuffle kHow> void shuffle(Warp& w, const Instruction& i) {
   const uint32_t* const more = w.function->lists.data() + i.list;
   const auto* const masks = w.at(more[0]);
-  uint32_t all = 0;
-  each(w.exec, [&](int l) { all |= masks[l]; });
-  if (!w.together(all)) return;
+  if (!w.together(joined(w.exec, [&](int l) { return masks[l]; }))) return;
   uint32_t given[kLanes];
   std::memcpy(given, w.at(i.a), sizeof given);
   auto* const d = w.at(i.d);
@@ -58,14 +56,11 @@ template <Vote kHow> void count(Warp& w, const Instruction& i, uint32_t voters, 
 template <Vote kHow> void vote(Warp& w, const Instruction& i) {
   const auto* const masks = w.at(i.b);
   const uint32_t here = w.exec, ayes = w.predicate(i.a) ^ uint32_t(i.number);
-  uint32_t all = 0;
-  each(here, [&](int l) { all |= masks[l]; });
-  if (!w.together(all)) return;
+  if (!w.together(joined(here, [&](int l) { return masks[l]; }))) return;
   // Groups of other masks may vote at the same time.
   for (uint32_t rest = here; rest;) {
     const uint32_t members = masks[std::countr_zero(rest)];
-    uint32_t group = 0;
-    each(rest, [&](int l) { group |= uint32_t(masks[l] == members) << l; });
+    const uint32_t group = joined(rest, [&](int l) { return uint32_t(masks[l] == members) << l; });
     rest &= ~group;
     count<kHow>(w, i, group, ayes & group);
   }

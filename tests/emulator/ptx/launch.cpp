@@ -67,7 +67,7 @@ class Worker {
  public:
   Worker(const Function& f, const Launch& l, const unsigned char* parameters,
          const LaunchOrder& order)
-      : f_(f), l_(l) {
+      : l_(l) {
     const auto blocks = size_t(l.cluster.count());
     const size_t warps = (size_t(l.block.count()) + kLanes - 1) / kLanes;
     const size_t each_shared = (kSharedBegin + f.shared + l.shared + 1023) / 1024 * 1024;
@@ -111,7 +111,6 @@ class Worker {
   }
 
  private:
-  const Function& f_;
   const Launch& l_;
   std::vector<uint32_t> registers_;
   std::vector<unsigned char> shared_;

@@ -69,7 +69,7 @@ template <int kColumns> void add_product(const float (&A)[16][16], const float* 
     for (int n = 0; n < kColumns; ++n) sum[n] = double(C[row * kColumns + n]);
     for (int k = 0; k < 16; ++k) {
       const auto a = double(A[row][k]);
-#pragma GCC ivdep
+      LRNN_EACH_APART
       for (int n = 0; n < kColumns; ++n) sum[n] += a * double(B[k * kColumns + n]);
     }
     for (int n = 0; n < kColumns; ++n) C[row * kColumns + n] = float(sum[n]);

@@ -112,7 +112,7 @@ size_t place(Variable& v, size_t& end) {
 
 class Entry {
  public:
-  Entry(const Module& module, std::string_view name, Reader in) : module_(module), in_(in) {
+  Entry(std::string_view name, Reader in) : in_(in) {
     text_.name = name;
     text_.first_line = in_.line();
     scopes_.emplace_back();
@@ -284,7 +284,6 @@ class Entry {
   struct Scope {
     std::unordered_map<std::string_view, int> single, numbered;
   };
-  const Module& module_;
   Reader in_;
   Text text_;
   std::vector<Scope> scopes_;
@@ -339,7 +338,7 @@ Text parse_entry(const Module& module, std::string_view name) {
   const size_t at = found->second;
   const auto line =
       uint32_t(1 + std::count(module.text.begin(), module.text.begin() + long(at), '\n'));
-  Text text = Entry(module, name, Reader(module.text, at, line)).parse();
+  Text text = Entry(name, Reader(module.text, at, line)).parse();
   // Shared variables of the module: those of no size are all the dynamic part, behind the others.
   for (const auto& [variable, v] : module.shared) {
     text.shared_align = std::max(text.shared_align, v.align);

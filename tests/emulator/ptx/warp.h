@@ -206,14 +206,28 @@ void settle(SharedBarrier& barrier, Block& block, uint64_t address);
 
 inline Races* Warp::races() const { return block->cluster->races.get(); }
 
-// For every lane of the mask. A whole warp is a loop that vectorises.
+// What a round of the next loop writes, no other reads.
+#ifdef __clang__
+#define LRNN_EACH_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LRNN_EACH_APART _Pragma("GCC ivdep")
+#endif
+
+// For every lane of the mask, each on its own. A whole warp is a loop that vectorises.
 template <class F> inline __attribute__((always_inline)) void each(uint32_t mask, F&& f) {
   if (mask == kAll) {
-#pragma GCC ivdep
+    LRNN_EACH_APART
     for (int l = 0; l < kLanes; ++l) f(l);
   } else {
     for (; mask; mask &= mask - 1) f(std::countr_zero(mask));
   }
+}
+
+// The bits that f gives for some lane of the mask.
+template <class F> uint32_t joined(uint32_t mask, F&& f) {
+  uint32_t all = 0;
+  for (; mask; mask &= mask - 1) all |= f(std::countr_zero(mask));
+  return all;
 }
 
 // In the memory that was taken (memory.cpp).
