@@ -8,16 +8,14 @@ namespace {
 constexpr int64_t kCupsShortest = 1;
 constexpr int64_t kMostCups = 20;
 
-struct CupsTrain : AskedKeys {
-  template <class Visit> void fields(Visit&& visit) {
-    visit_them(visit, kCupsShortest, "swaps in a training sequence",
-               "ask where the ball is at the end, or after every swap (easier)");
-  }
+struct CupsHelp {
+  static constexpr auto kLength = "swaps in a training sequence";
+  static constexpr auto kTargets = "ask where the ball is at the end, or after every swap (easier)";
 };
 
 struct CupsConfig {
   int64_t cups = 3;
-  CupsTrain train;
+  AskedKeys<CupsHelp, kCupsShortest> train;
   EvalKeys<40, 256, 8192, kCupsShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("cups", cups, "one of them hides the ball", between(2, kMostCups));

@@ -29,17 +29,16 @@ template <int64_t lo, int64_t hi, int64_t count, int64_t shortest = 1> struct Ev
   }
 };
 
-// Training that asks for the answer at the end, or on the way too, which is easier.
-struct AskedKeys {
+// Training that asks for the answer at the end, or on the way too, which is easier. Help has the
+// task's own words for both.
+template <class Help, int64_t shortest> struct AskedKeys {
   Range length = {3, 40};
   std::string targets = "last";
   bool on_the_way() const { return targets == "all"; }
 
- protected:
-  template <class Visit>
-  void visit_them(Visit&& visit, int64_t shortest, const char* lengths_are, const char* asks) {
-    visit("length", length, lengths_are, lengths(shortest));
-    visit("targets", targets, asks, {"last", "all"});
+  template <class Visit> void fields(Visit&& visit) {
+    visit("length", length, Help::kLength, lengths(shortest));
+    visit("targets", targets, Help::kTargets, {"last", "all"});
   }
 };
 

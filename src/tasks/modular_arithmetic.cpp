@@ -59,16 +59,15 @@ std::vector<int64_t> draw(Random& random, Range length, int64_t m) {
   return tokens;
 }
 
-struct Train : AskedKeys {
-  template <class Visit> void fields(Visit&& visit) {
-    visit_them(visit, kShortest, "shortest and longest training sequence",
-               "ask for the value at the end, or also after every number (easier)");
-  }
+struct Help {
+  static constexpr auto kLength = "shortest and longest training sequence";
+  static constexpr auto kTargets =
+      "ask for the value at the end, or also after every number (easier)";
 };
 
 struct Config {
   int64_t modulus = 5;
-  Train train;
+  AskedKeys<Help, kShortest> train;
   EvalKeys<40, 256, 8192, kShortest> eval;
   template <class Visit> void fields(Visit&& visit) {
     visit("modulus", modulus, "numbers are 0 .. modulus-1, and so is the answer",

@@ -13,15 +13,13 @@ std::vector<int64_t> draw(Random& random, Range length) {
   return bits;
 }
 
-struct Train : AskedKeys {
-  template <class Visit> void fields(Visit&& visit) {
-    visit_them(visit, kShortest, "shortest and longest training sequence",
-               "ask for the parity at the end, or after every bit (easier)");
-  }
+struct Help {
+  static constexpr auto kLength = "shortest and longest training sequence";
+  static constexpr auto kTargets = "ask for the parity at the end, or after every bit (easier)";
 };
 
 struct Config {
-  Train train;
+  AskedKeys<Help, kShortest> train;
   EvalKeys<40, 256, 8192, kShortest> eval;
   template <class Visit> void fields(Visit&& visit) { visit_both(visit, train, eval); }
 
