@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "experiments/reason.h"
 
 namespace lrnn::experiments {
 
@@ -144,7 +145,8 @@ void TrainingThread::work(const RunConfig& config, TrainOptions options) {
   try {
     code_ = train(config, options).interrupted ? 130 : 0;
   } catch (const std::exception& e) {
-    say({.kind = Message::kError, .text = e.what()});
+    const auto why = reason_of(e);
+    say({.kind = Message::kError, .text = why.text, .hint = why.hint});
     code_ = 2;
   }
   ended_ = true;

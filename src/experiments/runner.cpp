@@ -15,6 +15,7 @@
 #include "experiments/child.h"
 #include "experiments/folder.h"
 #include "experiments/outcome.h"
+#include "experiments/reason.h"
 #include "experiments/run.h"
 
 namespace lrnn::experiments {
@@ -154,7 +155,7 @@ std::vector<RunProgress> run_all(const std::vector<PlannedRun>& runs,
         try {
           workers.push_back(std::make_unique<Worker>(runs[i], i, options));
         } catch (const std::exception& e) {
-          all[i].state = RunProgress::kFailed, all[i].error = e.what();
+          all[i].state = RunProgress::kFailed, all[i].error = reason_of(e).text;
         }
       }
     const bool waiting = std::any_of(all.begin(), all.end(), [](const RunProgress& p) {
