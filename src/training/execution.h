@@ -36,7 +36,10 @@ class Execution {
   // if there is something to wait for. The result: the parts where they were computed.
   virtual const std::vector<Batch>& run(const Parts& parts, Update& update,
                                         const std::function<void()>& meanwhile) = 0;
+  // Batches will have other lengths from now on: what was kept for those before is not needed.
+  virtual void forget_lengths() {}
   virtual int64_t kernels() const { return 0; }  // and copies, of the last recorded update
+  virtual int64_t recordings() const { return 0; }
 };
 
 // With several ranks the update is that of all their parts.

@@ -100,6 +100,7 @@ class Recorded final : public Execution {
   const std::vector<Batch>& run(const Parts& parts, Update& update,
                                 const std::function<void()>& meanwhile) override {
     kernels_ = 0;
+    if (forget_) steps_.clear(), parts_.clear(), shown_ = nullptr, forget_ = false;
     const bool several = ranks_.count() > 1;
     several || parts.parts.size() > 1 ? part_by_part(parts, update.lr) : at_once(parts, update.lr);
     host_report_.copy_(report_, /*non_blocking=*/true);
@@ -118,7 +119,13 @@ class Recorded final : public Execution {
     return computed_;
   }
 
+  // Growing words have many lengths, each a quarter longer than the one before, and the blocks of
+  // one are too small for the next: together they would hold five times the memory of the longest.
+  // The gradients of the last update lie there, so it stays until the next one begins.
+  void forget_lengths() override { forget_ = true; }
+
   int64_t kernels() const override { return kernels_; }
+  int64_t recordings() const override { return steps_.size() + parts_.size(); }
 
  private:
   struct Step {
@@ -312,7 +319,7 @@ class Recorded final : public Execution {
   GpuAdamW adamw_;
   std::vector<ops::GpuGradient> sums_;  // of several parts or ranks
   Steps steps_, parts_;
-  bool record_;
+  bool record_, forget_ = false;
   const Step* shown_ = nullptr;  // whose gradients the parameters show
   Recordings<int, Nothing> updates_;
   std::vector<Batch> computed_;

@@ -23,6 +23,9 @@ template <class Shape, class Work> class Recordings {
     entry.recording = ops::gpu()->record(work, any_);
     any_ = entry.recording.get();
   }
+  // Those of shapes that do not come again; nothing may be under way.
+  void clear() { entries_.clear(), any_ = nullptr; }
+  int64_t size() const { return int64_t(entries_.size()); }
   static void run(Entry& entry, const std::function<void()>& work) {
     entry.recording ? entry.recording->replay() : work();
   }

@@ -109,6 +109,7 @@ Update Trainer::update(int64_t step, int64_t index) {
       execution_->run(parts, out, [&] { next_ = make(index + 1, growth_.then); });
   out.length = growth_.length;
   growth_.saw(config_, words(), out.skipped ? 0 : out.right, out.skipped ? 0 : out.targets);
+  if (growth_.length != out.length) execution_->forget_lengths();
   if (out.skipped && config_.nonfinite == "stop") stop(step, computed, out);
   return out;
 }

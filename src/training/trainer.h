@@ -30,6 +30,7 @@ class Trainer {
 
   AdamW& optimizer() { return optimizer_; }
   int64_t kernels() const { return execution_->kernels(); }
+  int64_t recordings() const { return execution_->recordings(); }
   // What it becomes by updates, and from where to go on.
   const Growth& growth() const { return growth_; }
   void go_on(const Growth& growth) { growth_ = growth, next_ = {}; }

@@ -34,6 +34,7 @@ struct Trained {
   std::vector<Update> updates;
   std::vector<Tensor> weights;
   Evaluation evaluation;
+  int64_t recordings = 0;
 };
 
 Trained train(
@@ -56,6 +57,7 @@ Trained train(
     }
     out.updates.push_back(trainer->update(s, s));
   }
+  out.recordings = trainer->recordings();
   for (const auto& p : small.model->parameters()) out.weights.push_back(p.detach().cpu());
   out.evaluation = evaluate(*small.model, *small.task, {.seed = 3, .samples = 64});
   before_the_end();
@@ -98,6 +100,7 @@ TEST_F(GpuTraining, WordsThatGrow) {
     expect_same(whole, train(60, overrides, true, stop_at));
   for (size_t s = 0; s < whole.updates.size(); ++s)
     EXPECT_EQ(whole.updates[s].targets, 2 * (s < 51 ? 3 : 4)) << s;
+  EXPECT_EQ(whole.recordings, 1) << "that of the shorter words is kept";
 }
 
 // More than LibTorch has streams to hand out, all recording at once and all ending at once.
