@@ -9,11 +9,15 @@ RESULTS = ROOT / "results"
 
 
 # ------------------------------------------------------------------------------------------- reading
-def in_archive(name, pattern):
+def in_archive(name, pattern, read=json.load):
     """The JSON files of a set of runs whose paths match, from its archive."""
     with tarfile.open(RESULTS / f"{name}.tar.gz") as archive:
         members = sorted(m.name for m in archive.getmembers() if re.fullmatch(f"{name}/{pattern}", m.name))
-        return [json.load(archive.extractfile(member)) for member in members]
+        return [read(archive.extractfile(member)) for member in members]
+
+
+def json_lines(file):
+    return [json.loads(line) for line in file]
 
 
 def lines(name):
