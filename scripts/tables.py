@@ -55,6 +55,20 @@ def delta_product():
                  rows) + ["", source("delta_product.jsonl")]
 
 
+CHIPS = {90: "Hopper", 100: "Blackwell (B200)", 80: "A100", 86: "RTX 30 and 40"}
+
+
+def other_chips():
+    """The kernels that chips of other generations get, all timed on the same one."""
+    rows = {}
+    for row in lines("chips.jsonl")[1]:
+        if "chip" in row and row["precision"] != "exact":
+            case = rows.setdefault((shape(row), row["precision"]), {})
+            case[row["chip"]] = f"{digits(row['forward']['ms'])} / {digits(row['both']['ms'])}"
+    return table(["B,T,N,H,K,V", "accuracy", *CHIPS.values()],
+                 [[*case, *[at[chip] for chip in CHIPS]] for case, at in rows.items()]) + ["", source("chips.jsonl")]
+
+
 def long_sequences():
     rows = {}
     for row in lines("gpu.jsonl")[1]:
@@ -106,7 +120,8 @@ def training():
     for row in lines("gpu.jsonl")[1]:
         if row.get("bench") == "step":
             at.setdefault(row["model"], {})[row["precision"]] = (digits(row["ms"]), str(row["kernels"]))
-    rows = [[model, *of["float32"], *of["bfloat16"]] for model, of in at.items()]
+    none = ("–", "–")
+    rows = [[model, *of.get("float32", none), *of.get("bfloat16", none)] for model, of in at.items()]
     return table(["an update of", "float32, ms", "kernels", "bfloat16, ms", "kernels"], rows) + ["", source("gpu.jsonl")]
 
 
@@ -339,7 +354,7 @@ def extracted():
     return table(head, rows) + ["", source("extract.jsonl")]
 
 
-TABLES = [headline, delta_product, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
+TABLES = [headline, delta_product, other_chips, long_sequences, language_models, ops, training, seeds, decoding, peers, peers_alone, cpu_steps, cpu_ops,
           cpu_length, accuracy, grazzi, parity_variants, siems, groups, runs, lower, extracted, *steady_tables.TABLES, *peer_tables.TABLES]
 BLOCK = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
 
