@@ -120,7 +120,7 @@ class Recorded final : public Execution {
   }
 
   // Growing words have many lengths, each a quarter longer than the one before, and the blocks of
-  // one are too small for the next: together they would hold five times the memory of the longest.
+  // one are too small for the next: together they would hold about five times that of the longest.
   // The gradients of the last update lie there, so it stays until the next one begins.
   void forget_lengths() override { forget_ = true; }
 

@@ -29,9 +29,9 @@ TEST(Reason, OfLibTorchIsOneLine) {
 TEST(Reason, OfAFullGpuNamesTheWayOut) {
   const c10::OutOfMemoryError full(
       {__func__, __FILE__, __LINE__},
-      "CUDA out of memory. Tried to allocate 26.00 MiB. GPU 0 has a total capacity of 139.80 GiB "
-      "of "
-      "which 12.06 MiB is free. Process 7574 has 8.05 GiB memory in use.\nException raised from");
+      "CUDA out of memory. Tried to allocate 26.00 MiB. GPU 0 has a total capacity of 139.80 "
+      "GiB of which 12.06 MiB is free. Process 7574 has 8.05 GiB memory in use.\nException raised "
+      "from");
   const auto reason = reason_of(full);
   EXPECT_EQ(reason.text,
             "CUDA out of memory. Tried to allocate 26.00 MiB. GPU 0 has a total capacity of 139.80 "
