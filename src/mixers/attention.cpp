@@ -69,10 +69,10 @@ class Attention final : public Mixer {
     const Tensor mask = allowed(rows, padded, past, q.size(1));
     Tensor keys = k, values = v;
     if (past > 0) {
-      keys = rows.slice(2, 0, G_ * D_).unflatten(2, {G_, D_});
-      values = rows.slice(2, G_ * D_, 2 * G_ * D_).unflatten(2, {G_, D_});
-      // A GPU's kernels want rows on 16 bytes, and those of the state have an odd number of values.
-      if (rows.is_cuda()) keys = keys.contiguous(), values = values.contiguous();
+      // Copied: some kernels want rows on 16 bytes, and those of the state have an odd number of
+      // values.
+      keys = rows.slice(2, 0, G_ * D_).unflatten(2, {G_, D_}).contiguous();
+      values = rows.slice(2, G_ * D_, 2 * G_ * D_).unflatten(2, {G_, D_}).contiguous();
     }
     if (G_ != H_) {
       keys = keys.repeat_interleave(H_ / G_, 2);
