@@ -22,6 +22,29 @@ expect 1 "docs/python_api.md is out of date" "$copy/scripts/python_api.py" --che
 sed -i 's/^\(| 8,4096,1,16,128,128 | fast | \)0/\19/' "$copy/docs/performance.md"
 expect 1 "docs/performance.md" "$copy/scripts/tables.py" --check
 
+# Runs become an archive: the same bytes twice, without weights; with --add, beside those that are there.
+runs=$work/runs
+for seed in 1 2; do
+  mkdir -p "$runs/T/seed$seed/checkpoints"
+  for name in config.yaml info.json result.json checkpoints/w.safetensors; do echo '{}' >"$runs/T/seed$seed/$name"; done
+  printf '{"kind":"train","step":50,"length":2,"accuracy":0.5,"loss":1}\n{"kind":"eval","step":50}\n{"kind":"train","step":100,"length":3,"accuracy":1,"loss":0}\n' \
+    >"$runs/T/seed$seed/metrics.jsonl"
+done
+echo '{"evaluation":{"right":3,"count":4,"by_length":[{"length":9,"right":3,"count":4}]}}' >"$runs/T/seed1/far.json"
+expect 0 "" "$copy/scripts/archive.py" tried "$runs"
+says "2 runs"
+archive=$copy/results/tried.tar.gz
+sum=$(md5sum <"$archive") && touch "$runs/T/seed1/config.yaml" && expect 0 "" "$copy/scripts/archive.py" tried "$runs"
+equal "an archive made again" "$(md5sum <"$archive")" "$sum"
+equal "what is kept of a run" "$(tar -tzf "$archive" | grep 'seed1/[a-z]' | sed 's/.*seed1.//' | sort | tr '\n' ' ')" \
+  "config.yaml evaluations.jsonl far.json growth.csv info.json result.json "
+equal "longer words" "$(tar -xzOf "$archive" tried/T/seed1/far.json)" '{"length": 9, "right": 3, "count": 4}'
+equal "growing words" "$(tar -xzOf "$archive" tried/T/seed2/growth.csv | tail -1)" "100,3,1.0000,0.0000"
+mkdir "$work/more" && mv "$runs/T/seed2" "$work/more/seed3"
+expect 0 "" "$copy/scripts/archive.py" tried "$work/more" --add
+equal "runs after --add" "$(tar -tzf "$archive" | grep -c result.json)" 3
+expect 1 "no run in" "$copy/scripts/archive.py" tried "$work/out"
+
 # Pages that are kept short.
 [ "$(wc -l <README.md)" -le 120 ] || fail "README.md has $(wc -l <README.md) lines, more than 120"
 [ "$(wc -l <docs/kernels.md)" -le 150 ] || fail "docs/kernels.md has $(wc -l <docs/kernels.md) lines, more than 150"
