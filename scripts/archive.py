@@ -86,7 +86,7 @@ def main():
         to.mkdir()
         if given.add:
             with tarfile.open(archive) as old:
-                old.extractall(temporary, filter="data")
+                old.extractall(temporary, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # since 3.11.4
         count = keep(given.folder, to)
         with archive.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed, \
                 tarfile.open(fileobj=packed, mode="w") as out:
