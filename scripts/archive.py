@@ -6,7 +6,7 @@
 FOLDER is what `lrnn reproduce` wrote (runs/reproduce/SUITE), or folders of seeds side by side. A run, finished or not, keeps its config, machine, result,
 accuracy by length and evaluations; words that grew are kept every 50 updates (growth.csv); far.json, which `lrnn eval RUN --lengths N --samples
 M --json > RUN/far.json` makes, is kept as a count. With --add, runs and tables that are in the archive and not in FOLDER stay there: unpack it
-into runs/reproduce first, so that the tables are of all runs. The same files give the same bytes.
+into runs/reproduce first, so that the tables are of all runs. The same files give the same bytes. Exit code 2: there is nothing to archive.
 """
 import argparse
 import gzip
@@ -21,6 +21,11 @@ from measurements import RESULTS
 
 OF_A_RUN = ["config.yaml", "info.json", "result.json", "eval/curve.csv", "eval/length.json", "evaluations.jsonl", "growth.csv"]
 OF_ALL = ["table.json", "table.csv", "table.md"]
+
+
+def stop(message, hint):
+    print(f"archive.py: {message}\n  {hint}", file=sys.stderr)
+    sys.exit(2)
 
 
 def from_metrics(run, to):
@@ -53,7 +58,7 @@ def keep_run(run, to):
 def keep(folder, to):
     runs = sorted(path.parent for path in folder.rglob("info.json"))
     if not runs:
-        sys.exit(f"archive.py: no run in {folder}\n  `lrnn reproduce SUITE` writes to runs/reproduce/SUITE")
+        stop(f"no run in {folder}", "`lrnn reproduce SUITE` writes to runs/reproduce/SUITE")
     for run in runs:
         keep_run(run, to / run.relative_to(folder))
     for name in OF_ALL:
@@ -81,6 +86,8 @@ def main():
     parser.add_argument("--add", action="store_true", help="to what is in the archive")
     given = parser.parse_args()
     archive = RESULTS / f"{given.name}.tar.gz"
+    if given.add and not archive.exists():
+        stop(f"there is no {archive} to add to", "leave out --add for a new one")
     with tempfile.TemporaryDirectory() as temporary:
         to = Path(temporary) / given.name
         to.mkdir()

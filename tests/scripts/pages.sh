@@ -43,7 +43,8 @@ equal "growing words" "$(tar -xzOf "$archive" tried/T/seed2/growth.csv | tail -1
 mkdir "$work/more" && mv "$runs/T/seed2" "$work/more/seed3"
 expect 0 "" "$copy/scripts/archive.py" tried "$work/more" --add
 equal "runs after --add" "$(tar -tzf "$archive" | grep -c result.json)" 3
-expect 1 "no run in" "$copy/scripts/archive.py" tried "$work/out"
+expect 2 "no run in" "$copy/scripts/archive.py" tried "$work/more/seed3/checkpoints"
+expect 2 "leave out --add" "$copy/scripts/archive.py" never "$runs" --add
 
 # Pages that are kept short.
 [ "$(wc -l <README.md)" -le 120 ] || fail "README.md has $(wc -l <README.md) lines, more than 120"
